@@ -1,0 +1,1 @@
+"""Write side: packs images into datasets that `readers` opens."""

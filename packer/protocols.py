@@ -1,0 +1,81 @@
+"""What the parts of a conversion must do for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from readers.protocols import Source
+from readers.sample import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A path of the source and what became of it."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """What the look through a source found beside the samples."""
+
+    litter: int = 0
+    """Files that operating systems and editors leave behind, left out."""
+    notes: tuple[Note, ...] = ()
+    """Everything else that was left out, by name: dead links, loops, folders that are no class."""
+
+
+class PackSource(Source, Protocol):
+    """A source that can be packed.
+
+    Reading a sample raises `SampleError` where the sample can't be used, and `NotAnImageError`
+    where the file is no image and doesn't claim to be one.
+    """
+
+    @property
+    def kind(self) -> str:
+        """What it is, as the manifest records it: `folder`, `list`, `webdataset` or `dataset`."""
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Type of each extra field by name: `bool`, `int`, `float`, `string` or `json`."""
+
+    @property
+    def report(self) -> SourceReport:
+        """What was left out."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the listing: equal for equal keys, paths, labels, classes and fields."""
+
+    def path(self, index: int, /) -> str:
+        """Path of a sample, known without reading it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One sample, ready to be written."""
+
+    key: str
+    path: str
+    label: int | None
+    extra: Mapping[str, JsonValue]
+    image: bytes | memoryview
+    """Bytes of the encoded image, or of the pixels in C order."""
+    type: str
+    """One of `readers.header.IMAGE_TYPES`; `pixels` for decoded ones."""
+    height: int
+    """Rows as stored; 0 where unknown."""
+    width: int
+    """Columns as stored; 0 where unknown."""
+    orientation: int
+    """EXIF orientation of the stored bytes, 1 to 8; 1 where there is none."""
+    checksum: bytes
+    """XXH3-128 of `image`, 16 bytes."""
+    decoder: str | None = None
+    """Library that decoded the image; None where it was kept undecoded."""
+    note: str | None = None
+    """What was odd about the image, though it was used."""

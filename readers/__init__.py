@@ -1,0 +1,1 @@
+"""Read side: opens packed datasets for training."""

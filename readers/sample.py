@@ -1,0 +1,32 @@
+"""What a dataset is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels: TypeAlias = NDArray[np.uint8]
+Image: TypeAlias = bytes | memoryview | Pixels
+JsonValue: TypeAlias = (
+    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+)
+
+
+class Sample(NamedTuple):
+    """One image with what is known about it."""
+
+    key: str
+    """Names the sample within its dataset: the source path without its suffix."""
+    image: Image
+    """An encoded image (`bytes`; `memoryview` from a reader opened with `copy=False`), or the
+    pixels of a decoded dataset: `uint8`, shape (height, width, 3), RGB."""
+    label: int | None
+    """Position in the dataset's `classes`; None in a dataset without labels."""
+    extra: Mapping[str, JsonValue]
+    """Further fields by name."""
+    path: str
+    """Path relative to the source that was packed, as the file system had it (bytes that are
+    no UTF-8 as lone surrogates, see `os.fsdecode`)."""
