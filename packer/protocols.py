@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.manifest import File
 from readers.protocols import Source
 from readers.sample import JsonValue
 
@@ -44,6 +49,14 @@ class PackSource(Source, Protocol):
         """Type of each extra field by name: `bool`, `int`, `float`, `string` or `json`."""
 
     @property
+    def pixels(self) -> bool:
+        """Whether the images are pixels rather than encoded files."""
+
+    @property
+    def shape(self) -> tuple[int, int, int] | None:
+        """(height, width, 3) where all images are pixels of one size."""
+
+    @property
     def report(self) -> SourceReport:
         """What was left out."""
 
@@ -79,3 +92,53 @@ class Record:
     """Library that decoded the image; None where it was kept undecoded."""
     note: str | None = None
     """What was odd about the image, though it was used."""
+    bad: bool = False
+    """Whether the image can't be used and is stored all the same; `note` says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What the records of a dataset have in common."""
+
+    pixels: bool
+    """Whether images are pixels rather than encoded files."""
+    shape: tuple[int, int, int] | None
+    """(height, width, 3) where all images are pixels of one size."""
+    labelled: bool
+    extra: bool
+    """Whether there are extra fields."""
+
+
+class ShardWriter(Protocol):
+    """Puts records, in order, into one new shard.
+
+    It is constructed with an empty directory, the shard's name without suffix, and the contents.
+    What it writes depends on the records alone.
+    """
+
+    def __init__(self, directory: Path, name: str, contents: Contents, /) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of images and what goes with each of them so far."""
+
+    def write(self, record: Record, /) -> None:
+        """Adds a record.
+
+        Raises:
+            OSError: The storage refuses.
+        """
+
+    def finish(self) -> tuple[tuple[File, ...], NDArray[np.int64]]:
+        """Completes the shard and flushes it to the medium.
+
+        Returns:
+            The files, the one with the images first, and where in it each record's image starts:
+            int64, shape (records,), bytes.
+
+        Raises:
+            OSError: The storage refuses.
+        """
+
+    def abandon(self) -> None:
+        """Gives files and threads back; what was written is incomplete and stays so."""

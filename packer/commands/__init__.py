@@ -1,0 +1,1 @@
+"""The subcommands: each parses, calls and prints."""

@@ -1,0 +1,248 @@
+"""`packer convert`: packs a source into a dataset, or one a split."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from packer.commands.display import Display, clock, size
+from packer.commands.image_options import chosen_policy, image_options
+from packer.commands.parameters import ByteSize, as_json, existing, place, quiet, workers
+from packer.convert import convert as pack
+from packer.dry_run import dry_run as dry_run_of
+from packer.options import ConvertOptions
+from packer.protocols import PackSource
+from packer.sources.folder import classes_of, splits_of
+from packer.sources.opening import open_source
+from readers.decode import MAX_PIXELS
+from readers.errors import OptionError, StorageError
+from readers.registry import FORMATS, format_entry
+from readers.sample import JsonValue
+
+
+@click.command()
+@click.argument("source", type=place)
+@click.argument("destination", type=place)
+@click.option("--format", required=True, help=f"One of {', '.join(FORMATS)}; see 'packer formats'.")
+@image_options
+@click.option(
+    "--classes",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the names of the classes, one a line, in the order of their labels.",
+)
+@click.option("--root", type=existing, help="Folder that the paths of a list start from.")
+@click.option("--path-column", help="Column of a list that holds the paths.")
+@click.option("--label-column", help="Column of a list that holds the labels.")
+@click.option("--shard-size", type=ByteSize(), help="Begin a new shard at this size, like 500MB.")
+@click.option(
+    "--shard-samples", type=click.IntRange(min=1), help="Begin a new shard after so many samples."
+)
+@click.option(
+    "--shuffle",
+    type=click.IntRange(0, (1 << 64) - 1),
+    metavar="SEED",
+    help="Pack in a random order, the same for the same seed.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip", "keep"]),
+    default="stop",
+    show_default=True,
+    help="A sample that can't be used: end, leave it out, or store its bytes all the same.",
+)
+@click.option(
+    "--max-pixels",
+    type=click.IntRange(min=0),
+    default=MAX_PIXELS,
+    show_default=True,
+    help="Largest image that is decoded; 0 for no limit.",
+)
+@workers
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the dataset at DESTINATION, and discard another unfinished run.",
+)
+@click.option(
+    "--resume/--no-resume",
+    default=True,
+    show_default=True,
+    help="Go on with an unfinished run of the same source and options.",
+)
+@click.option("--dry-run", is_flag=True, help="Predict size, time and disk; write nothing.")
+@as_json
+@quiet
+def convert(  # noqa: PLR0917 - click passes names
+    source: Path,
+    destination: Path,
+    *,
+    format: str,
+    classes: Path | None,
+    root: Path | None,
+    path_column: str | None,
+    label_column: str | None,
+    shard_size: int | None,
+    shard_samples: int | None,
+    shuffle: int | None,
+    on_error: Literal["stop", "skip", "keep"],
+    max_pixels: int,
+    workers: int,
+    overwrite: bool,
+    resume: bool,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    **image: object,
+) -> None:
+    """Pack SOURCE into a dataset at DESTINATION.
+
+    SOURCE is a folder of images (a sub-folder a class, or flat), a CSV, TSV or JSONL list of
+    paths, WebDataset tars, or a packed dataset. A folder that holds splits, such as train/ and
+    val/, gives one dataset a split, with the same class numbers.
+
+    Stopped in the middle, the same command goes on where it was.
+    """
+    format_entry(format)
+    options = ConvertOptions(
+        image=chosen_policy(image),
+        shard_size=shard_size,
+        shard_samples=shard_samples,
+        shuffle=shuffle,
+        on_error=on_error,
+        max_pixels=max_pixels or None,
+        workers=workers,
+        overwrite=overwrite,
+        resume=resume,
+    )
+    _check_apart(source, destination)
+    names = None if classes is None else _read_classes(classes)
+    splits = splits_of(source) if source.is_dir() else ()
+    if splits and names is None:
+        names = tuple(sorted({name for split in splits for name in classes_of(source / split)}))
+    results: list[dict[str, JsonValue]] = []
+    with Display(quiet=quiet) as display:
+        for split in splits or ("",):
+            display.say(f"look through {source / split}")
+            opened = open_source(
+                source / split,
+                classes=names or None,
+                root=root,
+                path_column=path_column,
+                label_column=label_column,
+                spool=_spool(destination, dry_run=dry_run),
+            )
+            work = _predict if dry_run else _pack
+            results.append(work(opened, destination / split, format, options, display))
+            if not as_json:
+                click.echo(_told(results[-1]))
+    if as_json:
+        click.echo(json.dumps(results if splits else results[0], indent=1))
+    if not all(result.get("fits", True) for result in results):
+        sys.exit(1)
+
+
+def _pack(
+    source: PackSource,
+    destination: Path,
+    format: str,
+    options: ConvertOptions,
+    display: Display,
+) -> dict[str, JsonValue]:
+    began = time.monotonic()
+    manifest = pack(source, destination, format=format, options=options, on_progress=display)
+    actions = Counter(item.action for item in manifest.ledger)
+    return {
+        "dataset": str(destination),
+        "format": manifest.format,
+        "samples": manifest.samples,
+        "classes": len(manifest.classes),
+        "shards": len(manifest.shards),
+        "bytes": sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes,
+        "seconds": time.monotonic() - began,
+        "litter": source.report.litter,
+        "types": dict(manifest.types),
+        "decoders": dict(manifest.decoders),
+        **{name.replace(" ", "_"): actions[name] for name in sorted(actions)},
+    }
+
+
+def _predict(
+    source: PackSource,
+    destination: Path,
+    format: str,
+    options: ConvertOptions,
+    display: Display,
+) -> dict[str, JsonValue]:
+    display.say("try some samples")
+    prediction = dry_run_of(source, destination, format=format, options=options)
+    return {"dataset": str(destination), "fits": prediction.fits, **asdict(prediction)}
+
+
+def _told(result: Mapping[str, Any]) -> str:
+    if "fits" in result:
+        return (
+            f"{result['dataset']} would hold {result['samples']:,} samples in "
+            f"{size(result['nbytes'])} (source {size(result['source_nbytes'])}; "
+            f"{result['refused']:,} refused) and take about {clock(result['seconds'])}; peak disk "
+            f"{size(result['peak_disk'])}, {size(result['free_disk'])} free"
+            + ("" if result["fits"] else ": it doesn't fit")
+        )
+    seconds = result["seconds"]
+    text = (
+        f"{result['dataset']}: {result['samples']:,} samples in {result['classes']:,} classes, "
+        f"{result['shards']:,} shards, {size(result['bytes'])} in {seconds:.1f} s "
+        f"({result['samples'] / seconds:,.0f} samples/s, {size(result['bytes'] / seconds)}/s)"
+    )
+    remarks = [
+        f"{result[action]:,} {action.replace('_', ' ')}"
+        for action in ("left_out", "skipped", "kept", "noted")
+        if result.get(action)
+    ]
+    if result["litter"]:
+        remarks.append(f"{result['litter']:,} files of litter passed over")
+    if remarks:
+        text += f"\n  {', '.join(remarks)}; see 'packer inspect --ledger {result['dataset']}'"
+    return text
+
+
+def _read_classes(path: Path) -> tuple[str, ...]:
+    try:
+        names = tuple(path.read_text(encoding="utf-8").splitlines())
+    except UnicodeDecodeError as error:
+        raise OptionError(f"{path} is no UTF-8 text: {error}", path=str(path)) from error
+    names = names[:-1] if names and not names[-1] else names
+    repeated = [name for name, count in Counter(names).items() if count > 1 or not name]
+    if repeated or not names:
+        what = f"names {repeated[0]!r} twice or not at all" if repeated else "names no class"
+        raise OptionError(f"{path} {what}; it must have one class a line", path=str(path))
+    return names
+
+
+def _check_apart(source: Path, destination: Path) -> None:
+    """Refuses a destination inside the source, where the next run would find it as input."""
+    if source.is_dir() and destination.resolve().is_relative_to(source.resolve()):
+        raise OptionError(
+            f"{destination} lies inside of {source}: choose a destination outside of the source",
+            path=str(destination),
+        )
+
+
+def _spool(destination: Path, *, dry_run: bool) -> Path | None:
+    """Puts the listing beside the destination, since a temporary directory may be small."""
+    if dry_run:
+        return None
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{destination.parent} can't be made: {error.strerror}", path=str(destination.parent)
+        ) from error
+    return destination.parent

@@ -1,0 +1,94 @@
+"""The options of `packer convert` that say what happens to the images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, get_args
+
+import click
+
+from packer.commands.parameters import PictureSize
+from packer.image_policy import (
+    Check,
+    Decode,
+    Fit,
+    ImagePolicy,
+    Keep,
+    Reencode,
+    Resize,
+    Side,
+    Subsampling,
+)
+
+_POLICIES: dict[str, type[ImagePolicy]] = {
+    "keep": Keep,
+    "resize": Resize,
+    "reencode": Reencode,
+    "decode": Decode,
+}
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--image",
+        type=click.Choice(list(_POLICIES)),
+        help="keep: the bytes untouched (default); resize: to JPEGs of --side pixels; reencode: to "
+        "JPEGs of --quality; decode: to pixels, for npy (default there) and hdf5.",
+    ),
+    click.option("--side", type=click.IntRange(min=1), help="resize: pixels of the side."),
+    click.option("--by", type=click.Choice(get_args(Side)), help="resize: which side  [shorter]"),
+    click.option(
+        "--enlarge", is_flag=True, default=None, help="resize: enlarge smaller images too."
+    ),
+    click.option(
+        "--quality", type=click.IntRange(1, 100), help="resize, reencode: JPEG quality  [90]"
+    ),
+    click.option(
+        "--subsampling",
+        type=click.Choice(get_args(Subsampling)),
+        help="resize, reencode: chroma subsampling  [420]",
+    ),
+    click.option(
+        "--size", type=PictureSize(), help="decode: one size for all, 224 or 240x320 (height first)."
+    ),
+    click.option(
+        "--fit",
+        type=click.Choice(get_args(Fit)),
+        help="decode with --size: crop the middle or pad with black  [crop]",
+    ),
+    click.option(
+        "--check",
+        type=click.Choice(get_args(Check)),
+        help="keep: examine each image's head and end, or decode it  [header]",
+    ),
+)
+
+
+def image_options(command: _Command) -> _Command:
+    """Adds the options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def chosen_policy(given: Mapping[str, Any]) -> ImagePolicy | None:
+    """Makes the policy that the options ask for; None where they leave it to the format.
+
+    Raises:
+        click.UsageError: An option doesn't belong to the policy, or is missing.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    name = values.pop("image", None)
+    if name is None:
+        if values:
+            raise click.UsageError(f"--{next(iter(values))} needs --image with the policy it is of")
+        return None
+    policy = _POLICIES[name]
+    known = {field.name for field in fields(policy)}
+    for option in values:
+        if option not in known:
+            raise click.UsageError(f"--{option} isn't an option of --image {name}")
+    if policy is Resize and "side" not in values:
+        raise click.UsageError("--image resize needs --side with the number of pixels")
+    return policy(**values)

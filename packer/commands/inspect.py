@@ -1,0 +1,119 @@
+"""`packer inspect`: what a dataset, or one sample of it, is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from packer.commands.display import size
+from packer.commands.parameters import as_json, place
+from readers.dataset import Dataset
+from readers.header import IMAGE_TYPES
+from readers.opening import open_dataset
+from readers.sample import JsonValue
+
+_CLASSES_SHOWN = 8
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("dataset", type=place)
+@click.argument("index", type=int, required=False)
+@click.option("--save", type=place, help="Write the sample's image to this file.")
+@click.option("--ledger", is_flag=True, help="List the files that were left out, kept or noted.")
+@as_json
+def inspect(
+    dataset: Path, index: int | None, *, save: Path | None, ledger: bool, as_json: bool
+) -> None:
+    """Describe DATASET, or its sample number INDEX (negative: from the end)."""
+    with open_dataset(dataset) as opened:
+        if index is None:
+            if save is not None:
+                raise click.UsageError("--save needs an INDEX")
+            facts = _dataset_facts(opened)
+        else:
+            try:
+                facts = _sample_facts(opened, index, save)
+            except IndexError as error:
+                raise click.UsageError(str(error)) from error
+        if ledger:
+            facts["ledger"] = [
+                f"{item.action}: {item.path}: {item.reason}" for item in opened.manifest.ledger
+            ]
+    if as_json:
+        click.echo(json.dumps(facts, indent=1))
+        return
+    for name, value in facts.items():
+        click.echo(f"{name:14}{_shown(value)}")
+
+
+def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
+    manifest = dataset.manifest
+    actions: dict[str, JsonValue] = {}
+    for item in manifest.ledger:
+        seen = actions.get(item.action, 0)
+        actions[item.action] = (seen if isinstance(seen, int) else 0) + 1
+    nbytes = sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes
+    image = manifest.options["image"]
+    return {
+        "dataset": str(dataset.root),
+        "format": f"{manifest.format}, version {manifest.version}",
+        "samples": manifest.samples,
+        "bytes": nbytes,
+        "shards": len(manifest.shards),
+        "classes": list(manifest.classes),
+        "fields": dict(manifest.fields),
+        "stored": _stored(dataset),
+        "types": dict(manifest.types),
+        "decoded by": dict(manifest.decoders),
+        "image policy": image,
+        "order": "as in the source"
+        if manifest.options["shuffle"] is None
+        else f"shuffled with seed {manifest.options['shuffle']}",
+        "source": dict(manifest.source),
+        "ledger": actions,
+        "packed by": f"dataset-packer {manifest.packer_version}",
+    }
+
+
+def _stored(dataset: Dataset) -> str:
+    if not dataset.manifest.pixels:
+        return "encoded images"
+    shape = dataset.manifest.shape
+    return "pixels, mixed sizes" if shape is None else "pixels, " + " x ".join(map(str, shape))
+
+
+def _sample_facts(dataset: Dataset, index: int, save: Path | None) -> dict[str, JsonValue]:
+    sample = dataset[index]
+    row = index % len(dataset)
+    rows = dataset.index
+    if save is not None:
+        save.write_bytes(bytes(sample.image))
+    return {
+        "index": row,
+        "key": sample.key,
+        "path": sample.path,
+        "label": sample.label,
+        "class": None if sample.label is None else dataset.classes[sample.label],
+        "type": IMAGE_TYPES[rows.types.item(row)],
+        "height": rows.heights.item(row),
+        "width": rows.widths.item(row),
+        "orientation": rows.orientations.item(row),
+        "bytes": rows.lengths.item(row),
+        "shard": dataset.manifest.shards[rows.shards.item(row)].name,
+        "offset": rows.offsets.item(row),
+        "checksum": rows.checksums[row].tobytes().hex(),
+        "extra": dict(sample.extra),
+    }
+
+
+def _shown(value: JsonValue) -> str:
+    if isinstance(value, list):
+        shown = ", ".join(str(item) for item in value[:_CLASSES_SHOWN])
+        return f"{len(value)}: {shown}{' …' if len(value) > _CLASSES_SHOWN else ''}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)

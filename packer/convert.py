@@ -1,0 +1,298 @@
+"""Packs a source into a dataset: source, plan, records, shards, index, manifest."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from packer.image_policy import Decode, ImagePolicy, Keep, gives_pixels
+from packer.index_file import write_index
+from packer.journal import DoneShard, Journal, Rows, Tally, shard_name
+from packer.options import ConvertOptions
+from packer.pipeline import Outcome, Pipeline
+from packer.plan import fingerprint, libraries, packing_order
+from packer.progress import Meter, OnProgress
+from packer.protocols import Contents, PackSource, Record, ShardWriter
+from packer.shard_file import sync_directory, write_whole
+from packer.version import __version__
+from packer.workspace import Workspace
+from readers.errors import OptionError, PackError, SourceError, StorageError, StorageFullError
+from readers.manifest import MANIFEST, VERSION, File, Manifest, Shard, Skipped
+from readers.opening import open_dataset
+from readers.registry import FormatEntry, format_entry, load
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def convert(
+    source: PackSource,
+    destination: Path,
+    *,
+    format: str,
+    options: ConvertOptions | None = None,
+    on_progress: OnProgress | None = None,
+) -> Manifest:
+    """Packs a source into a dataset.
+
+    The same source and options give the same bytes, whatever the number of workers and however
+    often the run was interrupted. A run that finds its own unfinished work goes on with it.
+
+    Args:
+        source: What is packed, see `packer.sources.opening.open_source`.
+        destination: Directory that is made; beside it stands `NAME.partial` meanwhile.
+        format: One of `readers.registry.FORMATS`.
+        options: How.
+        on_progress: Called from this thread, some ten times a second.
+
+    Returns:
+        The manifest of the finished dataset.
+
+    Raises:
+        PackError: See the tree in `readers.errors` for what it may be.
+    """
+    options = options or ConvertOptions()
+    entry = format_entry(format)
+    writer = cast("Callable[[Path, str, Contents], ShardWriter]", load(entry, entry.writer))
+    policy = choose_policy(source, entry, options)
+    if not len(source):
+        raise SourceError("the source holds no files to pack")
+    workspace = Workspace(destination)
+    run = _Run(source, entry, policy, options, writer, workspace, Meter(on_progress))
+    try:
+        workspace.begin(run.plan, resume=options.resume, overwrite=options.overwrite)
+        if not workspace.is_complete():
+            run.pack()
+            run.write_manifest()
+        workspace.publish()
+    except OSError as error:
+        with suppress(OSError):
+            shutil.rmtree(workspace.open)
+        workspace.release()
+        if isinstance(error, PackError):
+            raise
+        raise _storage_error(error, workspace.path, run.bytes_to_come()) from error
+    except BaseException:
+        workspace.release()
+        raise
+    with open_dataset(destination) as dataset:
+        return dataset.manifest
+
+
+def choose_policy(
+    source: PackSource, entry: FormatEntry, options: ConvertOptions
+) -> ImagePolicy:
+    """Settles the image policy: the one asked for, or what the format calls for.
+
+    Raises:
+        OptionError: The format can't hold what the policy makes of the source.
+    """
+    policy = options.image
+    if policy is None:
+        policy = Keep() if entry.encoded or source.pixels else Decode()
+    pixels = gives_pixels(policy) or (isinstance(policy, Keep) and source.pixels)
+    if pixels and not entry.pixels:
+        raise OptionError(
+            f"format {entry.name} holds encoded images, not pixels: use --image keep, resize or "
+            "reencode, or --format npy or hdf5"
+            if not source.pixels
+            else f"the source holds pixels and format {entry.name} holds encoded images: use "
+            "--image reencode or resize"
+        )
+    if not pixels and not entry.encoded:
+        raise OptionError(f"format {entry.name} holds pixels: use --image decode")
+    return policy
+
+
+class _Run:
+    """One conversion at work."""
+
+    def __init__(
+        self,
+        source: PackSource,
+        entry: FormatEntry,
+        policy: ImagePolicy,
+        options: ConvertOptions,
+        writer: Callable[[Path, str, Contents], ShardWriter],
+        workspace: Workspace,
+        meter: Meter,
+    ) -> None:
+        self._source = source
+        self._entry = entry
+        self._policy = policy
+        self._options = options
+        self._writer = writer
+        self._workspace = workspace
+        self._meter = meter
+        self._journal = Journal(workspace.journal)
+        self._done: list[DoneShard] = []
+        self._shard: _OpenShard | None = None
+        self._tally = Tally()
+        self._contents = Contents(
+            pixels=gives_pixels(policy) or (source.pixels and isinstance(policy, Keep)),
+            shape=_shape(policy, source),
+            labelled=bool(source.classes),
+            extra=bool(source.fields),
+        )
+        self._libraries = libraries(entry, policy)
+        self.plan = fingerprint(
+            entry, source.fingerprint, options.content(policy), self._libraries
+        )
+
+    def pack(self) -> None:
+        """Writes the shards that aren't done yet."""
+        self._done = list(self._journal.done())
+        position = self._done[-1].position if self._done else 0
+        order = packing_order(len(self._source), self._options.shuffle)
+        self._meter.begin("pack", len(order), position)
+        try:
+            for outcome in Pipeline(self._source, self._policy, self._options).run(
+                order[position:]
+            ):
+                if self._shard is not None and self._is_full(self._shard, outcome):
+                    self._commit(self._shard, position)
+                self._add(outcome)
+                position += 1
+                self._meter.count(1, outcome.nbytes)
+            if self._shard is not None:
+                self._commit(self._shard, position)
+        finally:
+            if self._shard is not None:
+                self._shard.abandon()
+
+    def bytes_to_come(self) -> int | None:
+        """Estimates what is still to be written, from what was; None if nothing was."""
+        if self._shard is None or not self._shard.samples:
+            return None
+        done = sum(done.shard.samples for done in self._done)
+        return self._shard.size // self._shard.samples * (len(self._source) - done)
+
+    def write_manifest(self) -> None:
+        """Writes the index and, last, the manifest."""
+        samples = sum(done.shard.samples for done in self._done)
+        tally = Tally()
+        tally.ledger += [
+            Skipped(note.path, "left out", note.reason) for note in self._source.report.notes
+        ]
+        for part in (*(done.tally for done in self._done), self._tally):
+            tally.add(part)
+        if not samples:
+            reasons = "; ".join(f"{item.path}: {item.reason}" for item in tally.ledger[:3])
+            raise SourceError(f"none of {len(self._source)} files can be packed ({reasons})")
+        self._meter.begin("index", samples)
+        index = write_index(self._workspace.dataset, self._batches, self._workspace.open)
+        manifest = Manifest(
+            format=self._entry.name,
+            version=self._entry.version,
+            reader_version=VERSION,
+            packer_version=__version__,
+            samples=samples,
+            classes=self._source.classes,
+            fields=dict(self._source.fields),
+            pixels=self._contents.pixels,
+            shape=self._contents.shape,
+            shards=tuple(done.shard for done in self._done),
+            index=index,
+            types=dict(sorted(tally.types.items())),
+            decoders=dict(sorted(tally.decoders.items())),
+            libraries=self._libraries,
+            options=self._options.content(self._policy),
+            source={
+                "kind": self._source.kind,
+                "fingerprint": self._source.fingerprint,
+                "samples": len(self._source),
+                "litter": self._source.report.litter,
+            },
+            ledger=tuple(tally.ledger),
+        )
+        write_whole(self._workspace.dataset / MANIFEST, manifest.to_json().encode())
+
+    def _is_full(self, shard: _OpenShard, outcome: Outcome) -> bool:
+        if outcome.record is None:
+            return False
+        limit, samples = self._options.shard_size, self._options.shard_samples
+        if samples is not None and shard.samples >= samples:
+            return True
+        return limit is not None and shard.size + len(outcome.record.image) > limit
+
+    def _add(self, outcome: Outcome) -> None:
+        if outcome.remark is not None:
+            self._tally.ledger.append(outcome.remark)
+        if outcome.record is not None:
+            self._tally.count(outcome.record)
+            if self._shard is None:
+                number = len(self._done)
+                name = shard_name(number)
+                writer = self._writer(self._workspace.open, name, self._contents)
+                self._shard = _OpenShard(writer, self._journal.rows(number))
+            self._shard.add(outcome.record)
+
+    def _commit(self, shard: _OpenShard, position: int) -> None:
+        files = shard.finish()
+        self._shard = None
+        for file in files:
+            (self._workspace.open / file.name).rename(self._workspace.dataset / file.name)
+        sync_directory(self._workspace.dataset)
+        done = DoneShard(Shard(shard.samples, files), position, self._tally)
+        self._journal.commit(len(self._done), done)
+        self._done.append(done)
+        self._tally = Tally()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for number in range(len(self._done)):
+            yield from self._journal.batches(number)
+
+
+class _OpenShard:
+    """The shard that is being written, with its rows."""
+
+    def __init__(self, writer: ShardWriter, rows: Rows) -> None:
+        self._writer = writer
+        self._rows = rows
+
+    @property
+    def samples(self) -> int:
+        return self._rows.count
+
+    @property
+    def size(self) -> int:
+        return self._writer.size
+
+    def add(self, record: Record) -> None:
+        self._writer.write(record)
+        self._rows.append(record)
+
+    def finish(self) -> tuple[File, ...]:
+        files, offsets = self._writer.finish()
+        self._rows.finish(offsets)
+        return files
+
+    def abandon(self) -> None:
+        self._writer.abandon()
+        self._rows.abandon()
+
+
+def _shape(policy: ImagePolicy, source: PackSource) -> tuple[int, int, int] | None:
+    if isinstance(policy, Decode):
+        return None if policy.size is None else (*policy.size, 3)
+    return source.shape if isinstance(policy, Keep) else None
+
+
+def _storage_error(
+    error: OSError, path: Path, needed: int | None
+) -> StorageError | StorageFullError:
+    if error.errno not in _NO_ROOM:
+        return StorageError(f"{error.filename or path}: {error.strerror}", path=str(path))
+    room = os.statvfs(path)
+    wanted = "more is needed" if needed is None else f"some {needed} bytes are needed"
+    return StorageFullError(
+        f"no room is left for {path}: {wanted}, {room.f_bavail * room.f_frsize} are free "
+        f"({error.strerror}); what is finished is kept: make room and run the same command again",
+        path=str(path),
+    )

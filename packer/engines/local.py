@@ -1,0 +1,101 @@
+"""Prepares samples in threads of this process.
+
+Reading, decoding, resizing, encoding and checksumming all release the interpreter's lock, so
+threads use all cores without copying an image between processes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCKS_PER_WORKER = 4
+_READY_BYTES = 64 << 20
+
+
+class Weighed(Protocol):
+    """A result that knows its weight in memory."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes."""
+
+
+Result = TypeVar("Result", bound=Weighed)
+
+
+def worker_count(workers: int) -> int:
+    """Resolves the number of workers; 0 is one a core that this process may use."""
+    return workers or len(os.sched_getaffinity(0))
+
+
+class InOrder(Generic[Result]):
+    """Runs `work` on positions in threads and gives the results in order.
+
+    Threads run ahead of the consumer by a bounded number of blocks, fewer if results are large.
+    """
+
+    def __init__(self, work: Callable[[int], Result], *, workers: int, block: int) -> None:
+        """Starts nothing yet.
+
+        Args:
+            work: What is to be done; safe from threads.
+            workers: Number of threads.
+            block: Positions that a thread takes at once.
+        """
+        self._work = work
+        self._workers = workers
+        self._block = block
+        self._tasks: SimpleQueue[tuple[int, NDArray[np.int64]] | None] = SimpleQueue()
+        self._done: SimpleQueue[tuple[int, list[Result], BaseException | None]] = SimpleQueue()
+        self._stopped = False
+
+    def run(self, positions: NDArray[np.int64]) -> Iterator[Result]:
+        """Gives the result of each position, in order.
+
+        An error of `work` is raised in the place of its result.
+        """
+        for number in range(self._workers):
+            threading.Thread(target=self._serve, name=f"prepare-{number}", daemon=True).start()
+        blocks = -(-len(positions) // self._block)
+        ready: dict[int, tuple[list[Result], BaseException | None]] = {}
+        sent, limit = 0, self._workers
+        try:
+            for wanted in range(blocks):
+                while sent < blocks and sent - wanted < limit:
+                    start = sent * self._block
+                    self._tasks.put((sent, positions[start : start + self._block]))
+                    sent += 1
+                while wanted not in ready:
+                    number, results, error = self._done.get()
+                    ready[number] = (results, error)
+                results, error = ready.pop(wanted)
+                weight = max(1, sum(result.weight for result in results))
+                limit = max(
+                    self._workers, min(self._workers * _BLOCKS_PER_WORKER, _READY_BYTES // weight)
+                )
+                yield from results
+                if error is not None:
+                    raise error
+        finally:
+            self._stopped = True
+            for _ in range(self._workers):
+                self._tasks.put(None)
+
+    def _serve(self) -> None:
+        while (task := self._tasks.get()) is not None and not self._stopped:
+            number, positions = task
+            results: list[Result] = []
+            failure: BaseException | None = None
+            try:
+                for position in positions.tolist():
+                    results.append(self._work(position))  # noqa: PERF401 - keeps those before an error
+            except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it
+                failure = error
+            self._done.put((number, results, failure))

@@ -1,0 +1,197 @@
+"""Image policies: what packing does to the images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias, get_args
+
+from readers.errors import OptionError, UnsupportedVersionError
+from readers.sample import JsonValue
+
+Check: TypeAlias = Literal["header", "decode"]
+Side: TypeAlias = Literal["shorter", "longer"]
+Fit: TypeAlias = Literal["crop", "pad"]
+Subsampling: TypeAlias = Literal["444", "422", "420", "440", "411", "gray"]
+
+MAX_JPEG_SIDE = 65_500
+"""Largest height and width that libjpeg writes."""
+_MAX_QUALITY = 100
+
+_DECODERS: list[JsonValue] = ["simplejpeg", "pillow"]
+_PIXELS = (
+    "8-bit RGB turned upright by EXIF orientation; gray in three channels; CMYK to RGB without "
+    "colour profile; alpha dropped; high byte of 16-bit samples; first frame"
+)
+_INTERPOLATION = "bicubic, antialiased, from a JPEG decoded at 1, 1/2, 1/4 or 1/8 of its size"
+_ENCODER = "simplejpeg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Stores every file byte for byte.
+
+    Raises:
+        OptionError: `check` is none of those listed.
+    """
+
+    check: Check = "header"
+    """How a file is examined: by its head and whether it is cut short, or by decoding it all."""
+
+    def __post_init__(self) -> None:
+        _check_choice("check", self.check, get_args(Check))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """Stores upright JPEG files of a given size in one direction, the other in proportion.
+
+    A JPEG that is upright and needs no resizing is stored byte for byte.
+
+    Raises:
+        OptionError: A value is out of its range.
+    """
+
+    side: int
+    """Pixels that the side is to have, 1 to 65500."""
+    by: Side = "shorter"
+    """Which of the two sides."""
+    enlarge: bool = False
+    """Whether images that are smaller are enlarged, or else left at their size."""
+    quality: int = 90
+    """Quality of the JPEG, 1 to 100 as libjpeg has it."""
+    subsampling: Subsampling = "420"
+    """Chroma subsampling; `gray` makes all images gray. Gray images stay gray in any case."""
+
+    def __post_init__(self) -> None:
+        _check_range("side", self.side, MAX_JPEG_SIDE)
+        _check_choice("by", self.by, get_args(Side))
+        _check_flag("enlarge", self.enlarge)
+        _check_jpeg_options(self.quality, self.subsampling)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reencode:
+    """Stores every image as an upright JPEG of its own size.
+
+    Raises:
+        OptionError: A value is out of its range.
+    """
+
+    quality: int = 90
+    """Quality of the JPEG, 1 to 100 as libjpeg has it."""
+    subsampling: Subsampling = "420"
+    """Chroma subsampling; `gray` makes all images gray. Gray images stay gray in any case."""
+
+    def __post_init__(self) -> None:
+        _check_jpeg_options(self.quality, self.subsampling)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """Stores upright RGB pixels.
+
+    Raises:
+        OptionError: A value is out of its range.
+    """
+
+    size: tuple[int, int] | None = None
+    """Height and width of all images, to which they are scaled up or down; None leaves each at
+    its own size."""
+    fit: Fit = "crop"
+    """How an image of another shape fits `size`: the middle of it that has the shape, or all of
+    it, in the middle of black."""
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            _check_size(self.size)
+        _check_choice("fit", self.fit, get_args(Fit))
+
+
+ImagePolicy: TypeAlias = Keep | Resize | Reencode | Decode
+
+_BY_NAME: dict[str, Callable[..., ImagePolicy]] = {
+    "keep": Keep,
+    "resize": Resize,
+    "reencode": Reencode,
+    "decode": Decode,
+}
+_RULES = frozenset({"name", "decoders", "pixels", "interpolation", "encoder"})
+"""What `to_json` tells beside the options."""
+
+
+def policy_name(policy: ImagePolicy) -> str:
+    """Names a policy as the manifest and the command line do: `keep`, `resize` and so on."""
+    return type(policy).__name__.lower()
+
+
+def gives_pixels(policy: ImagePolicy) -> bool:
+    """Says whether a policy stores pixels whatever the source; `Keep` does if the source does."""
+    return isinstance(policy, Decode)
+
+
+def to_json(policy: ImagePolicy) -> dict[str, JsonValue]:
+    """Describes for the manifest how the images were made; depends on the options only."""
+    facts: dict[str, JsonValue] = {"name": policy_name(policy)}
+    for name, value in asdict(policy).items():
+        facts[name] = list(value) if isinstance(value, tuple) else value
+    if isinstance(policy, Keep):
+        return facts
+    facts["decoders"] = _DECODERS
+    facts["pixels"] = _PIXELS
+    if isinstance(policy, Resize) or (isinstance(policy, Decode) and policy.size is not None):
+        facts["interpolation"] = _INTERPOLATION
+    if not gives_pixels(policy):
+        facts["encoder"] = _ENCODER
+    return facts
+
+
+def from_json(facts: JsonValue) -> ImagePolicy:
+    """Makes the policy of what `to_json` gave.
+
+    Raises:
+        UnsupportedVersionError: It is no policy that this version carries out in just that way.
+    """
+    if isinstance(facts, dict):
+        kind = _BY_NAME.get(str(facts.get("name")))
+        options: dict[str, object] = {
+            name: value for name, value in facts.items() if name not in _RULES
+        }
+        if isinstance(size := options.get("size"), list):
+            options["size"] = tuple(size)
+        try:
+            policy = kind(**options) if kind is not None else None
+        except (OptionError, TypeError):
+            policy = None
+        if policy is not None and to_json(policy) == facts:
+            return policy
+    raise UnsupportedVersionError(
+        f"this version has no image policy that is just {facts!r}: use the one that packed it"
+    )
+
+
+def _check_jpeg_options(quality: int, subsampling: str) -> None:
+    _check_range("quality", quality, _MAX_QUALITY)
+    _check_choice("subsampling", subsampling, get_args(Subsampling))
+
+
+def _check_range(name: str, value: object, largest: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
+        raise OptionError(f"{name} must be an integer from 1 to {largest}, not {value!r}")
+
+
+def _check_size(size: object) -> None:
+    if not isinstance(size, tuple) or len(size) != 2:  # noqa: PLR2004, height and width
+        raise OptionError(f"size must be a tuple of height and width, not {size!r}")
+    for name, value in zip(("height", "width"), size, strict=True):
+        _check_range(f"size: {name}", value, MAX_JPEG_SIDE)
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} must be True or False, not {value!r}")
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

@@ -1,0 +1,93 @@
+"""From a source's positions to records, in order: read, prepare, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.engines.local import InOrder, worker_count
+from packer.image_policy import ImagePolicy, Keep
+from packer.options import ConvertOptions
+from packer.prepare import prepare
+from packer.protocols import PackSource, Record
+from readers.errors import NotAnImageError, SampleError
+from readers.manifest import Skipped
+from readers.sample import Image
+
+_LEAST_READERS = 4
+_KEPT_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one sample of the source."""
+
+    record: Record | None
+    remark: Skipped | None
+    nbytes: int
+    """Bytes of the image in the source."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it holds in memory."""
+        return 0 if self.record is None else len(self.record.image)
+
+
+class Pipeline:
+    """Prepares samples of a source by a policy, in threads."""
+
+    def __init__(self, source: PackSource, policy: ImagePolicy, options: ConvertOptions) -> None:
+        self._source = source
+        self._policy = policy
+        self._options = options
+
+    def run(self, positions: NDArray[np.int64]) -> Iterator[Outcome]:
+        """Gives what became of each position, in order.
+
+        Raises:
+            SampleError: A sample can't be used and the options say to stop.
+        """
+        workers = worker_count(self._options.workers)
+        keeps = isinstance(self._policy, Keep) and self._policy.check == "header"
+        if keeps and not self._options.workers:
+            workers = max(workers, _LEAST_READERS)
+        block = _KEPT_AT_ONCE if keeps else 1
+        return InOrder(self.outcome, workers=workers, block=block).run(positions)
+
+    def outcome(self, position: int) -> Outcome:
+        """Reads and prepares one sample."""
+        on_error = self._options.on_error
+        nbytes = 0
+        try:
+            sample = self._source[position]
+            nbytes = _size(sample.image)
+            record = prepare(
+                sample,
+                self._policy,
+                max_pixels=self._options.max_pixels,
+                keep_bad=on_error == "keep",
+            )
+        except NotAnImageError as error:
+            path = self._source.path(position)
+            return Outcome(None, Skipped(path, "left out", error.message), nbytes)
+        except SampleError as error:
+            if on_error == "stop":
+                raise SampleError(
+                    f"{error.message}; mend or remove it, or choose --on-error skip or keep",
+                    path=error.path,
+                    offset=error.offset,
+                    key=error.key,
+                ) from error
+            path = self._source.path(position)
+            return Outcome(None, Skipped(path, "skipped", error.message), nbytes)
+        if record.note is None:
+            return Outcome(record, None, nbytes)
+        action = "kept" if record.bad else "noted"
+        return Outcome(record, Skipped(record.path, action, record.note), nbytes)
+
+
+def _size(image: Image) -> int:
+    return image.nbytes if isinstance(image, np.ndarray) else len(image)

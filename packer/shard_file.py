@@ -1,0 +1,143 @@
+"""Files of a shard: written in big blocks, checksummed on the way, flushed to the medium."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.checksum import BLOCK_SIZE, Buffer, digest, file_checksum
+from readers.manifest import File
+
+_BLOCKS_IN_FLIGHT = 4
+_BLOCKS_BETWEEN_SYNCS = 16
+
+
+class ShardFile:
+    """A new file whose first bytes are known last.
+
+    Blocks are checksummed and written by two threads of its own, and flushed to the medium as it
+    grows, so that the end of a big file isn't a long wait.
+
+    Attributes:
+        size: Bytes so far, head included.
+    """
+
+    def __init__(self, path: Path, head_bytes: int = 0) -> None:
+        self.size = head_bytes
+        self._path = path
+        self._head_bytes = head_bytes
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="shard-file")
+        self._parts: list[Buffer] = [bytes(head_bytes)]
+        self._room = BLOCK_SIZE - head_bytes
+        self._first: bytes | None = None
+        self._blocks = 0
+        self._flying: deque[Future[bytes]] = deque()
+        self._syncing: Future[None] | None = None
+        self._digests: list[bytes] = []
+
+    def append(self, part: Buffer) -> None:
+        """Adds bytes at the end. They must not change afterwards.
+
+        Raises:
+            OSError: An earlier block couldn't be written.
+        """
+        self.size += len(part)
+        while len(part) >= self._room:
+            self._parts.append(memoryview(part)[: self._room])
+            part = memoryview(part)[self._room :]
+            self._send()
+        if part:
+            self._parts.append(part)
+            self._room -= len(part)
+
+    def finish(self, head: bytes = b"") -> File:
+        """Writes the rest and the head, and flushes the file to the medium.
+
+        Args:
+            head: The first bytes of the file, as many as were left free.
+
+        Raises:
+            OSError: It can't be written.
+            ValueError: The head has another size.
+        """
+        if len(head) != self._head_bytes:
+            raise ValueError(f"a head of {len(head)} bytes, room for {self._head_bytes}")
+        if self._parts:
+            self._send()
+        while self._flying:
+            self._digests.append(self._flying.popleft().result())
+        if self._first is not None:
+            first = head + self._first[len(head) :]
+            self._digests.insert(0, self._write(first, 0))
+        self._pool.shutdown()
+        if self._syncing is not None:
+            self._syncing.result()
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
+        return File(self._path.name, self.size, file_checksum(self._digests))
+
+    def abandon(self) -> None:
+        """Gives everything back; what was written stays, incomplete, under its temporary name."""
+        self._pool.shutdown(cancel_futures=True)
+        os.close(self._descriptor)
+
+    def _send(self) -> None:
+        block = b"".join(self._parts)
+        self._parts = []
+        self._room = BLOCK_SIZE
+        if self._first is None:
+            self._first = block
+        else:
+            if len(self._flying) == _BLOCKS_IN_FLIGHT:
+                self._digests.append(self._flying.popleft().result())
+            self._flying.append(self._pool.submit(self._write, block, self._blocks * BLOCK_SIZE))
+        self._blocks += 1
+        if self._blocks % _BLOCKS_BETWEEN_SYNCS == 0:
+            if self._syncing is not None:
+                self._syncing.result()
+            self._syncing = self._pool.submit(os.fdatasync, self._descriptor)
+
+    def _write(self, block: bytes, offset: int) -> bytes:
+        view = memoryview(block)
+        while view:
+            written = os.pwrite(self._descriptor, view, offset)
+            view = view[written:]
+            offset += written
+        return digest(block)
+
+
+def write_array(path: Path, head: bytes, values: NDArray[np.generic]) -> File:
+    """Writes a head and an array's bytes, in C order, to a new file."""
+    file = ShardFile(path, len(head))
+    try:
+        file.append(values.tobytes())
+        return file.finish(head)
+    except OSError:
+        file.abandon()
+        raise
+
+
+def sync_directory(path: Path) -> None:
+    """Flushes a directory's entries to the medium."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a small file so that it is there whole or not at all, and on the medium."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)

@@ -1,0 +1,86 @@
+"""One image file of a source, read whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from packer.sources.keys import image_suffix_size
+from readers.errors import NotAnImageError, SampleError
+from readers.header import image_type
+
+MAX_SIZE = 1 << 30
+"""Bytes of the largest file that is taken for an image."""
+
+_SNIFFED_FIRST = 1 << 20
+_HEAD_SIZE = 4096
+_SHOWN = 16
+# A FIFO that took a file's place must not block the open, nor a terminal become ours.
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+def read_image_file(file: bytes, path: str, key: str, *, keep_bad: bool) -> bytes:
+    """Reads an image file.
+
+    Args:
+        file: The file, as the system takes it.
+        path: Its path within the source, for messages and for what its suffix claims.
+        key: Key of the sample, for messages.
+        keep_bad: Whether what is no image is read all the same where its suffix claims one.
+
+    Raises:
+        NotAnImageError: It is no image by its content, and claims none by its suffix.
+        SampleError: It is no image although its suffix claims one, is larger than `MAX_SIZE`, is
+            no regular file, changes, or can't be read.
+    """
+    try:
+        handle = os.open(file, _FLAGS)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise SampleError(f"{path}: no regular file", path=path, key=key)
+            if status.st_size > _SNIFFED_FIRST:
+                judge(os.pread(handle, _HEAD_SIZE, 0), path, key, keep_bad=keep_bad)
+            if status.st_size > MAX_SIZE:
+                raise SampleError(
+                    f"{path}: {status.st_size} bytes, more than the {MAX_SIZE} of an image",
+                    path=path,
+                    key=key,
+                )
+            data = _read(handle, status.st_size)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise SampleError(f"{path}: {error.strerror}", path=path, key=key) from error
+    if len(data) != status.st_size:
+        raise SampleError(f"{path}: changed while it was read", path=path, key=key)
+    judge(data, path, key, keep_bad=keep_bad)
+    return data
+
+
+def judge(data: bytes, path: str, key: str, *, keep_bad: bool) -> None:
+    """Refuses what is no image; see `read_image_file`."""
+    if image_type(data) != "unknown":
+        return
+    claims_image = image_suffix_size(path.encode("utf-8", "surrogateescape")) > 0
+    if claims_image and keep_bad:
+        return
+    facts = f"no image: starts with {data[:_SHOWN]!r}" if data else "empty file"
+    kind = SampleError if claims_image else NotAnImageError
+    raise kind(f"{path}: {facts}", path=path, key=key)
+
+
+def _read(handle: int, size: int) -> bytes:
+    """Reads a file and, where it has grown, one byte more than its size."""
+    # One byte more than the size, so that one call both reads all and sees the end.
+    data = os.read(handle, size + 1)
+    return data if len(data) >= size else _read_on(handle, data, size)
+
+
+def _read_on(handle: int, data: bytes, size: int) -> bytes:
+    pieces = [data]
+    missing = size + 1 - len(data)
+    while missing and (piece := os.read(handle, missing)):
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,135 @@
+"""Chooses the kind of source by what lies at a path.
+
+==============================================  ============================================
+a folder of `.tar` files, at most with the       `TarSource`
+files that tools write beside them
+a folder with a manifest                         `PackedSource`
+any other folder                                 `FolderSource`
+a file `.csv`, `.tsv`, `.jsonl`, `.ndjson`       `ListSource`
+a file `.tar`, or one with a tar header          `TarSource`
+==============================================  ============================================
+
+A folder of splits never comes here as a whole (see `packer.sources.folder.splits_of`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from packer.protocols import PackSource
+from packer.sources.folder import FolderSource, classes_of
+from packer.sources.list_rows import JSON_SUFFIXES, SEPARATORS, is_list
+from packer.sources.listing import ListSource
+from packer.sources.packed import PackedSource
+from packer.sources.tar import TarSource, tar_files
+from readers.errors import DatasetNotFoundError, OptionError, SourceError
+from readers.manifest import MANIFEST
+from readers.opening import open_dataset
+
+_BESIDE_SHARDS = frozenset((".idx", ".index", ".json", ".md", ".parquet", ".txt", ".yaml", ".yml"))
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+_MAGIC_AT = slice(257, 262)
+_SHOWN = 3
+
+
+def open_source(
+    path: Path,
+    *,
+    classes: Sequence[str] | None = None,
+    root: Path | None = None,
+    path_column: str | None = None,
+    label_column: str | None = None,
+    spool: Path | None = None,
+) -> PackSource:
+    """Opens what is to be packed.
+
+    Args:
+        path: A folder or a file.
+        classes: Names of the classes in the order of their labels; None to take what is there.
+        root: Folder that the paths of a list start from.
+        path_column: Column of a list that holds the paths.
+        label_column: Column of a list that holds the labels.
+        spool: Directory for temporary files, which hold the listing; None for the system's.
+
+    Raises:
+        DatasetNotFoundError: Nothing is there.
+        OptionError: An option for lists is given, and it is none.
+        SourceError: It isn't what it claims to be, of no known kind, or holds no files.
+        StorageError: The listing can't be spooled.
+    """
+    if not path.exists():
+        raise DatasetNotFoundError(f"{path}: no such file or folder", path=os.fspath(path))
+    if not path.is_dir() and is_list(path):
+        source: PackSource = ListSource(
+            path,
+            root=root,
+            path_column=path_column,
+            label_column=label_column,
+            classes=classes,
+            spool=spool,
+        )
+    elif not (root is None and path_column is None and label_column is None):
+        raise OptionError(
+            f"{path}: a root and columns are for lists ({_list_suffixes()}), and this is none",
+            path=os.fspath(path),
+        )
+    elif (path / MANIFEST).is_file():
+        source = PackedSource(open_dataset(path))
+    elif _is_tar(path):
+        source = TarSource(path, classes=classes, spool=spool)
+    else:
+        source = FolderSource(path, classes=classes, spool=spool)
+    if not len(source):
+        raise SourceError(f"{path}: {_why_empty(path, source)}", path=os.fspath(path))
+    return source
+
+
+def _is_tar(path: Path) -> bool:
+    """Says whether it is shards rather than a folder of images; raises for other files."""
+    try:
+        if path.is_dir():
+            names = [entry for entry in path.iterdir() if entry.name[0] != "."]
+            return bool(tar_files(path)) and all(
+                name.suffix.lower() in {".tar", *_BESIDE_SHARDS} and name.is_file()
+                for name in names
+            )
+        if not path.is_file():
+            raise SourceError(f"{path}: neither a file nor a folder", path=os.fspath(path))
+        with path.open("rb") as stream:
+            head = stream.read(_MAGIC_AT.stop)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}", path=os.fspath(path)) from error
+    for magic, packed in _PACKED.items():
+        if head.startswith(magic):
+            raise SourceError(
+                f"{path}: compressed with {packed}; unpack it first", path=os.fspath(path)
+            )
+    if path.suffix.lower() != ".tar" and head[_MAGIC_AT] != b"ustar":
+        raise SourceError(
+            f"{path}: not a folder, a tar file or a list ({_list_suffixes()})",
+            path=os.fspath(path),
+        )
+    return True
+
+
+def _list_suffixes() -> str:
+    return ", ".join((*SEPARATORS, *sorted(JSON_SUFFIXES)))
+
+
+def _why_empty(path: Path, source: PackSource) -> str:
+    found = "holds no samples"
+    if source.kind == FolderSource.kind:
+        found = "holds no files"
+        if names := classes_of(path):
+            shown = ", ".join(map(repr, names[:_SHOWN])) + (" …" if len(names) > _SHOWN else "")
+            found = f"holds no files, only folders without any ({shown})"
+    notes = [f"{note.path}: {note.reason}" for note in source.report.notes[:_SHOWN]]
+    return "; ".join((found, *notes))

@@ -1,0 +1,40 @@
+"""A packed dataset as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from packer.protocols import SourceReport
+from readers.dataset import Dataset
+from readers.sample import Sample
+
+
+class PackedSource:
+    """The samples of a packed dataset, in its order."""
+
+    kind = "dataset"
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        manifest = dataset.manifest
+        self.classes: tuple[str, ...] = manifest.classes
+        self.fields: Mapping[str, str] = manifest.fields
+        self.pixels = manifest.pixels
+        self.shape = manifest.shape
+        self.report = SourceReport()
+        self.fingerprint = manifest.index.checksum
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: int, /) -> Sample:
+        """Reads a sample.
+
+        Raises:
+            CorruptDatasetError: The dataset is damaged there.
+        """
+        return self._dataset[index]
+
+    def path(self, index: int, /) -> str:
+        """Path of a sample in what the dataset was packed from."""
+        return self._dataset.index.path(index)

@@ -1,0 +1,57 @@
+"""Columns that grow on disk, so that what is known of a million samples costs little memory."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from array import array
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Spool:
+    """A column of byte strings in an unnamed temporary file: first appended, then read."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=directory, buffering=1 << 16)  # noqa: SIM115 - closed by close()
+        self._ends = array("q", [0])
+        self._data = memoryview(b"")
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of all strings."""
+        return self._ends[-1]
+
+    def append(self, text: bytes) -> None:
+        """Adds a string."""
+        self._file.write(text)
+        self._ends.append(self._ends[-1] + len(text))
+
+    def freeze(self) -> None:
+        """Ends the appending; from now on the strings can be read."""
+        self._file.flush()
+        if self.size:
+            mapped = mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ)
+            self._data = memoryview(mapped)
+
+    def __getitem__(self, row: int) -> bytes:
+        return bytes(self._data[self._ends[row] : self._ends[row + 1]])
+
+    @property
+    def data(self) -> memoryview:
+        """All strings, one after the other, memory-mapped."""
+        return self._data
+
+    def offsets(self) -> NDArray[np.int64]:
+        """Gives where the strings start and end: int64, shape (strings + 1,)."""
+        return np.array(self._ends, np.int64)
+
+    def close(self) -> None:
+        """Gives the file back."""
+        self._data = memoryview(b"")
+        self._file.close()

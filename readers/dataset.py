@@ -1,0 +1,221 @@
+"""A packed dataset, opened for random access."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self
+
+from readers.checksum import digest
+from readers.errors import CorruptDatasetError, DatasetNotFoundError
+from readers.extents import CopiedFile, MappedFile, OpenFiles
+from readers.folder import Folder
+from readers.index import Index
+from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
+from readers.sample import Image, Sample
+
+Check = Literal["first", "always", "never"]
+"""When the bytes of an image are held against their checksum: the first time that a process reads
+it, each time, or never."""
+
+
+class Dataset:
+    """A `readers.protocols.Reader` for every format whose images are contiguous in their shard.
+
+    Nothing but the manifest is opened before the first use. It is safe with threads, after a fork
+    and under spawn: a pickle holds the path and the options alone. Several may be open on one path.
+    It never writes and never locks.
+    """
+
+    def __init__(self, root: Path, *, copy: bool = True, check: Check = "first") -> None:
+        self._root = root
+        self._copy = copy
+        self._check = check
+        self._folder = Folder(root)
+        self._manifest = _load_manifest(self._folder)
+        self._closed = False
+        self._records: _Records | None = None
+
+    @property
+    def root(self) -> Path:
+        """The dataset's directory."""
+        return self._root
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the dataset says of itself."""
+        return self._manifest
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of their labels; empty without labels."""
+        return self._manifest.classes
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """Label of every sample, shape (samples,), memory-mapped; -1 without labels."""
+        return self.index.labels
+
+    @property
+    def index(self) -> Index:
+        """The rows of the dataset: keys, sizes, checksums, places."""
+        return self._ready().index
+
+    def __len__(self) -> int:
+        return self._manifest.samples
+
+    def __getitem__(self, index: int, /) -> Sample:
+        """Reads one sample.
+
+        Raises:
+            IndexError: There is no such sample.
+            CorruptDatasetError: The dataset is damaged there.
+        """
+        return self._ready().read(self._row(index))
+
+    def read_many(self, indices: Sequence[int] | NDArray[np.int64], /) -> list[Sample]:
+        """Reads samples, in the order asked; repeats are allowed.
+
+        Args:
+            indices: Positions of the samples, integers of any kind.
+
+        Raises:
+            IndexError: There is no such sample.
+            CorruptDatasetError: The dataset is damaged at one of them.
+        """
+        read = self._ready().read
+        return [read(row) for row in self._rows(indices)]
+
+    def close(self) -> None:
+        """Gives back files and mappings. Closing twice is fine; reading afterwards raises."""
+        self._closed = True
+        self._records = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopen, (self._root, self._copy, self._check)
+
+    def __repr__(self) -> str:
+        return f"<{self._manifest.format} dataset {self._root}: {len(self)} samples>"
+
+    def _ready(self) -> _Records:
+        if self._records is None:
+            if self._closed:
+                raise ValueError(f"{self!r} is closed")
+            self._records = _Records(self._folder, self._manifest, self._copy, self._check)
+        return self._records
+
+    def _row(self, index: int) -> int:
+        samples = len(self)
+        row = index + samples if index < 0 else index
+        if not 0 <= row < samples:
+            raise IndexError(f"sample {index} of {samples} in {self._root}")
+        return int(row)
+
+    def _rows(self, indices: Sequence[int] | NDArray[np.int64]) -> list[int]:
+        rows = np.asarray(indices)
+        if rows.size == 0:
+            return []
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TypeError(f"indices must be a sequence of integers, not {indices!r}")
+        if int(rows.min()) < 0 or int(rows.max()) >= len(self):
+            return [self._row(index) for index in rows.tolist()]
+        found: list[int] = rows.tolist()
+        return found
+
+
+def _reopen(root: Path, copy: bool, check: Check) -> Dataset:  # noqa: FBT001 - pickle passes positions
+    return Dataset(root, copy=copy, check=check)
+
+
+def _load_manifest(folder: Folder) -> Manifest:
+    root = folder.path
+    try:
+        text = folder.read(MANIFEST)
+    except FileNotFoundError as error:
+        inside = sorted(path.parent.name for path in root.glob(f"*/{MANIFEST}"))
+        found = (
+            f"holds the datasets {', '.join(inside)}: open one of them"
+            if inside
+            else f"has no {MANIFEST}, so it is no complete dataset; 'packer convert' makes one"
+        )
+        raise DatasetNotFoundError(f"{root} {found}", path=str(root)) from error
+    return parse_manifest(text, root / MANIFEST)
+
+
+class _Records:
+    """What a process has open of a dataset."""
+
+    def __init__(self, folder: Folder, manifest: Manifest, copy: bool, check: Check) -> None:  # noqa: FBT001
+        self.index = index = Index(folder.map(manifest.index), manifest.samples, folder.path / INDEX)
+        self._root = folder.path
+        self._manifest = manifest
+        self._files = files = tuple(shard.files[0] for shard in manifest.shards)
+        self._open: OpenFiles[CopiedFile] | OpenFiles[MappedFile]
+        self._open = (
+            OpenFiles(folder, files, CopiedFile) if copy else OpenFiles(folder, files, MappedFile)
+        )
+        self._check = check
+        self._checked = bytearray(-(-manifest.samples // 8))
+        self._shard, self._offset = index.shards.item, index.offsets.item
+        self._length, self._label = index.lengths.item, index.labels.item
+
+    def read(self, row: int) -> Sample:
+        number, offset, length = self._shard(row), self._offset(row), self._length(row)
+        if not (0 <= number < len(self._files)) or not (
+            0 <= offset <= offset + length <= self._files[number].bytes
+        ):
+            raise self._corrupt(row, "its place lies outside of the shards")
+        data = self._open[number].read(offset, length)
+        if self._check != "never" and not self._checked[row >> 3] >> (row & 7) & 1:
+            self._hold_against_checksum(row, data)
+        label = self._label(row)
+        index = self.index
+        return Sample(
+            index.key(row),
+            self._pixels(row, data) if self._manifest.pixels else data,
+            label if label >= 0 else None,
+            index.extra(row) if self._manifest.fields else {},
+            index.path(row),
+        )
+
+    def _hold_against_checksum(self, row: int, data: bytes | memoryview) -> None:
+        if digest(data) != self.index.checksums[row].tobytes():
+            raise self._corrupt(row, "its bytes don't match their checksum")
+        if self._check == "first":
+            self._checked[row >> 3] |= 1 << (row & 7)
+
+    def _pixels(self, row: int, data: bytes | memoryview) -> Image:
+        height, width = self.index.heights.item(row), self.index.widths.item(row)
+        if height * width * 3 != len(data):
+            raise self._corrupt(row, f"{len(data)} bytes are no {height} x {width} x 3 pixels")
+        return np.frombuffer(data, np.uint8).reshape(height, width, 3)
+
+    def _corrupt(self, row: int, reason: str) -> CorruptDatasetError:
+        number, offset = self._shard(row), self._offset(row)
+        shard = self._files[number].name if 0 <= number < len(self._files) else None
+        key = self.index.key(row)
+        return CorruptDatasetError(
+            f"sample {row} ({key!r}) in {self._root / (shard or INDEX)} at byte {offset} is damaged:"
+            f" {reason}; run 'packer verify' on the dataset, then restore the shard or pack again",
+            path=str(self._root),
+            shard=shard,
+            offset=offset,
+            key=key,
+        )

@@ -1,0 +1,95 @@
+"""Reads extents (file, offset, length) of a dataset's files."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+from readers.errors import CorruptDatasetError
+from readers.folder import Folder
+from readers.manifest import File
+
+
+class CopiedFile:
+    """Reads by `pread`: each extent is a `bytes` of its own.
+
+    A file that is cut while it is read gives an error rather than a signal. The descriptor carries
+    no position, so threads and forked processes share it.
+    """
+
+    def __init__(self, folder: Folder, file: File) -> None:
+        self._descriptor = folder.open(file)
+        self._path = folder.path / file.name
+
+    def read(self, offset: int, length: int, /) -> bytes:
+        """Reads one extent that lies within the file."""
+        data = os.pread(self._descriptor, length, offset)
+        if len(data) == length:
+            return data
+        return self._read_rest(data, offset, length)
+
+    def _read_rest(self, data: bytes, offset: int, length: int) -> bytes:
+        """Goes on after a short read: Linux reads 2 GiB at most, network mounts less."""
+        parts = [data]
+        done = len(data)
+        while parts[-1] and done < length:
+            parts.append(os.pread(self._descriptor, length - done, offset + done))
+            done += len(parts[-1])
+        if done < length:
+            raise CorruptDatasetError(
+                f"{self._path} was cut: {length} bytes at {offset} end after {done}; "
+                "restore the shard or pack the dataset again",
+                path=str(self._path),
+                shard=self._path.name,
+                offset=offset + done,
+            )
+        return b"".join(parts)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+
+class MappedFile:
+    """Reads by memory map: each extent is a view of the page cache, valid as long as it lives."""
+
+    def __init__(self, folder: Folder, file: File) -> None:
+        self._view = folder.map(file)
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        """Gives a view of one extent that lies within the file."""
+        return self._view[offset : offset + length]
+
+
+OpenFile = TypeVar("OpenFile", CopiedFile, MappedFile)
+
+
+class OpenFiles(Generic[OpenFile]):
+    """The files that are open: a bounded number, the one opened first is let go first.
+
+    A file that was let go lives on as long as a read or a view needs it. There is no lock that a
+    fork could leave locked: of two threads that open one file at once, the later one's stays.
+    """
+
+    def __init__(self, folder: Folder, files: tuple[File, ...], kind: type[OpenFile]) -> None:
+        self._folder = folder
+        self._files = files
+        self._kind: type[OpenFile] = kind
+        self._open: OrderedDict[int, OpenFile] = OrderedDict()
+        self._limit = _open_limit()
+
+    def __getitem__(self, number: int) -> OpenFile:
+        file = self._open.get(number)
+        if file is None:
+            file = self._open[number] = self._kind(self._folder, self._files[number])
+            while len(self._open) > self._limit:
+                self._open.popitem(last=False)
+        return file
+
+
+def _open_limit() -> int:
+    """Takes a quarter of the descriptors that the process may open, 4 to 256."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 256 if soft == resource.RLIM_INFINITY else max(4, min(256, soft // 4))

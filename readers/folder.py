@@ -1,0 +1,106 @@
+"""A dataset's directory, held open so that all its files are of one run."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from readers.errors import CorruptDatasetError, DatasetNotFoundError, StorageError
+from readers.manifest import File
+
+
+class Folder:
+    """An open directory.
+
+    Files are opened relative to it, so a dataset that is replaced under the same path meanwhile is
+    never mixed with the one that was opened.
+
+    Attributes:
+        path: Where it was found.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise DatasetNotFoundError(
+                f"{path}: {'no such directory' if not path.exists() else 'not a directory'}; "
+                "a dataset is a directory that 'packer convert' made",
+                path=str(path),
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                f"{path} can't be opened: {error.strerror}", path=str(path)
+            ) from error
+
+    def open(self, file: File) -> int:
+        """Opens a file of the dataset and holds its size against the manifest's.
+
+        Returns:
+            A descriptor that the caller closes.
+
+        Raises:
+            CorruptDatasetError: The file is missing or of another size.
+            StorageError: It can't be opened.
+        """
+        path = self.path / file.name
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            descriptor = os.open(file.name, flags, dir_fd=self._descriptor)
+        except FileNotFoundError as error:
+            raise CorruptDatasetError(
+                f"{path} is missing; restore it or pack the dataset again",
+                path=str(path),
+                shard=file.name,
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                f"{path} can't be opened: {error.strerror}", path=str(path)
+            ) from error
+        found = os.fstat(descriptor).st_size
+        if found != file.bytes:
+            os.close(descriptor)
+            raise CorruptDatasetError(
+                f"{path} has {found} bytes, not the {file.bytes} that the manifest says; "
+                "restore it or pack the dataset again",
+                path=str(path),
+                shard=file.name,
+                offset=min(found, file.bytes),
+            )
+        return descriptor
+
+    def map(self, file: File) -> memoryview:
+        """Maps a file of the dataset read-only; the mapping lives as long as a view of it.
+
+        Raises:
+            CorruptDatasetError: The file is missing or of another size.
+            StorageError: It can't be opened or mapped.
+        """
+        descriptor = self.open(file)
+        try:
+            if not file.bytes:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+        except OSError as error:
+            raise StorageError(
+                f"{self.path / file.name} can't be memory-mapped: {error.strerror}",
+                path=str(self.path / file.name),
+            ) from error
+        finally:
+            os.close(descriptor)
+
+    def read(self, name: str) -> bytes:
+        """Reads a small file whole.
+
+        Raises:
+            FileNotFoundError: It isn't there.
+        """
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._descriptor)
+        with os.fdopen(descriptor, "rb") as stream:
+            return stream.read()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)

@@ -1,0 +1,40 @@
+"""Opens a dataset wherever its manifest says how."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from readers.dataset import Check, Dataset
+from readers.errors import UnsupportedVersionError
+from readers.registry import format_entry
+
+
+def open_dataset(
+    path: str | os.PathLike[str], *, copy: bool = True, check: Check = "first"
+) -> Dataset:
+    """Opens a packed dataset of any format.
+
+    Args:
+        path: The dataset's directory.
+        copy: Whether images are `bytes` of their own. Without, they are `memoryview`s (or arrays)
+            of the page cache: faster, valid as long as they live, but a file that another program
+            cuts while it is read ends the process.
+        check: When images are held against their checksum: the `first` time that a process reads
+            one, `always` or `never`.
+
+    Raises:
+        DatasetNotFoundError: There is no complete dataset at the path.
+        UnknownFormatError: Its format isn't known here.
+        UnsupportedVersionError: A newer version wrote it.
+        CorruptDatasetError: Its manifest is damaged.
+    """
+    dataset = Dataset(Path(path), copy=copy, check=check)
+    entry = format_entry(dataset.manifest.format)
+    if dataset.manifest.version > entry.version:
+        raise UnsupportedVersionError(
+            f"{path} has version {dataset.manifest.version} of format {entry.name}, this library "
+            f"reads up to {entry.version}: upgrade dataset-packer",
+            path=str(path),
+        )
+    return dataset

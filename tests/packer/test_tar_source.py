@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from packer.sources.opening import open_source
+from packer.sources.tar import TarSource
+from readers.errors import SampleError, SourceError
+from readers.sample import Sample
+
+_JPEG = b"\xff\xd8\xff\xe0"
+
+
+def _write(file: Path, members: Iterable[tuple[str, bytes | str]]) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(file, "w") as tar:
+        for name, content in members:
+            data = content.encode() if isinstance(content, str) else content
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return file
+
+
+def _read(source: TarSource) -> tuple[dict[str, int | None], list[str]]:
+    labels: dict[str, int | None] = {}
+    errors = []
+    for index in range(len(source)):
+        try:
+            sample = source[index]
+        except SampleError as error:
+            errors.append(error.message)
+        else:
+            labels[sample.key] = sample.label
+    return labels, errors
+
+
+def test_samples_come_with_labels_and_extra_fields(tmp_path: Path) -> None:
+    file = _write(
+        tmp_path / "x.tar",
+        [
+            ("a/1.v2.JPG", _JPEG + b"1"),
+            ("._2.jpg", "apple double"),
+            ("2.json", json.dumps({"label": 2, "w": 1.5, "tags": ["x"]})),
+            ("2.txt", "a cat"),
+            ("2.png", _JPEG + b"2"),
+            ("2.seg.npy", b"array"),
+        ],
+    )
+    with pytest.raises(SampleError, match="'a/1' lacks a label"):
+        TarSource(file)[0]
+    source = TarSource(file)
+    assert source.classes == ("0", "1", "2")
+    assert source.fields == {"w": "float", "tags": "json", "txt": "string"}
+    extra = {"w": 1.5, "tags": ["x"], "txt": "a cat"}
+    assert source[1] == Sample("2", _JPEG + b"2", 2, extra, "2.png")
+    assert source[-1] == source[1]
+    assert source.report.litter == 1
+    assert [note.reason for note in source.report.notes] == ["1 members .seg.npy, left out"]
+
+
+def test_a_folder_of_shards_is_read_in_order(tmp_path: Path) -> None:
+    for shard, key in (("s-1.tar", "b"), ("s-0.tar", "a")):
+        _write(tmp_path / shard, [(f"{key}.jpg", _JPEG), (f"{key}.cls", "dog\n")])
+    (tmp_path / "s-0.tar.idx").write_text("v1")
+    (tmp_path / "s-0.json").write_text("{}")
+    source = open_source(tmp_path, classes=("cat", "dog"))
+    assert source.kind == "webdataset"
+    assert [(source[i].key, source[i].label, source.path(i)) for i in range(2)] == [
+        ("a", 1, "s-0.tar/a.jpg"),
+        ("b", 1, "s-1.tar/b.jpg"),
+    ]
+
+
+def test_incomplete_samples_are_errors_of_their_own_and_labels_stay(tmp_path: Path) -> None:
+    members: list[tuple[str, bytes | str]] = []
+    for i in range(5):
+        members += [(f"{i}.jpg", _JPEG)] * (i != 3) + [(f"{i}.cls", str(i % 3))] * (i != 1)
+    labels, errors = _read(TarSource(_write(tmp_path / "x.tar", members)))
+    assert labels == {"0": 0, "2": 2, "4": 1}
+    assert errors == [
+        "x.tar: the sample '1' lacks a label (no field cls), others have one",
+        "x.tar: the sample '3' lacks an image (its fields: cls)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([("a.jpg", _JPEG), ("a.JPG", _JPEG)], "has the member 'a.JPG' twice"),
+        ([("a.jpg", _JPEG), ("a.png", _JPEG)], "has several images"),
+        ([("a.jpg", _JPEG), ("a.cls", "1"), ("a.json", '{"label": 2}')], "has several labels"),
+        ([("a.jpg", _JPEG), ("a.json", "{")], "has a damaged json field"),
+        ([("a.jpg", _JPEG), ("a.json", "[" * 100_000)], "has a damaged json field"),
+        ([("a.jpg", _JPEG), ("a.txt", b"\xff")], "has no UTF-8 in 'txt'"),
+        ([("a.jpg", b"<html>")], "no image: starts with b'<html>'"),
+    ],
+)
+def test_a_bad_sample_is_named(
+    tmp_path: Path, members: list[tuple[str, bytes | str]], message: str
+) -> None:
+    labels, errors = _read(TarSource(_write(tmp_path / "x.tar", [*members, ("ok.jpg", _JPEG)])))
+    assert list(labels) == ["ok"] or "lacks a label" in errors[-1]
+    assert message in errors[0]
+
+
+def test_members_that_are_not_adjacent_and_repeated_keys_are_refused(tmp_path: Path) -> None:
+    mixed = [("0.jpg", _JPEG), ("1.jpg", _JPEG), ("0.cls", "1"), ("1.cls", "1")]
+    with pytest.raises(SourceError, match=r"x\.tar: the sample '0' at offset 2048.*adjacent"):
+        TarSource(_write(tmp_path / "x.tar", mixed))
+    for name in ("set/a.tar", "set/b.tar"):
+        _write(tmp_path / name, [("0.jpg", _JPEG)])
+    with pytest.raises(SourceError, match=r"b\.tar: the sample '0' .* is in a\.tar too"):
+        TarSource(tmp_path / "set")
+
+
+@pytest.mark.parametrize("order", [("cls", "jpg"), ("jpg", "cls")])
+def test_every_cut_gives_the_whole_samples_and_then_an_error(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    content = {"jpg": _JPEG + b"x" * 600, "cls": b"1"}
+    members = [(f"{i}.{suffix}", content[suffix]) for i in range(3) for suffix in order]
+    whole = _write(tmp_path / "whole.tar", members).read_bytes()
+    each = 512 * (2 + 1 + 2)
+    for end in range(each, 3 * each, 128):
+        (tmp_path / "cut.tar").write_bytes(whole[:end])
+        source = TarSource(tmp_path / "cut.tar")
+        labels, errors = _read(source)
+        assert list(labels) == ["0", "1", "2"][: len(labels)]
+        assert len(labels) >= end // each
+        on_member = end % each in {0, 512 * (3 if order[0] == "jpg" else 2)}
+        assert on_member or len(errors) == 1 or len(labels) == end // each + 1
+        assert all(source[i].image == content["jpg"] for i in range(len(labels)))
+        assert all("offset" in error or "lacks" in error for error in errors)
+
+
+def test_odd_archives_are_noted(tmp_path: Path) -> None:
+    whole = _write(tmp_path / "0.tar", [("0.jpg", _JPEG)]).read_bytes()
+    (tmp_path / "1.tar").write_bytes(b"")
+    _write(tmp_path / "2.tar", [])
+    (tmp_path / "3.tar").write_bytes(whole[:1024].replace(b"0.jpg", b"3.jpg"))
+    with pytest.raises(SampleError, match="checksum"):
+        TarSource(tmp_path)[1]
+    _write(tmp_path / "3.tar", [("3.jpg", _JPEG)])
+    (tmp_path / "3.tar").write_bytes((tmp_path / "3.tar").read_bytes()[:1024])
+    source = TarSource(tmp_path)
+    assert len(source) == 2
+    assert [(note.path, note.reason) for note in source.report.notes] == [
+        ("1.tar", "empty file, no archive"),
+        ("3.tar", "lacks the blocks that end an archive"),
+    ]
+
+
+def test_a_shard_that_changes_is_told(tmp_path: Path) -> None:
+    file = _write(tmp_path / "x.tar", [("0.jpg", _JPEG)])
+    source = TarSource(file)
+    file.write_bytes(file.read_bytes()[:600])
+    with pytest.raises(SampleError, match="the shard has changed"):
+        source[0]
+
+
+def test_the_fingerprint_follows_the_contents(tmp_path: Path) -> None:
+    def made(label: str) -> str:
+        file = _write(tmp_path / "x.tar", [("0.jpg", _JPEG), ("0.cls", label)])
+        return TarSource(file).fingerprint
+
+    assert made("1") == made("1") != made("2")
