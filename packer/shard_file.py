@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.checksum import BLOCK_SIZE, Buffer, digest, file_checksum
+from readers.checksum import BLOCK_SIZE, Buffer, digest_parts, file_checksum
 from readers.manifest import File
 
 _BLOCKS_IN_FLIGHT = 4
 _BLOCKS_BETWEEN_SYNCS = 16
+_PARTS_AT_ONCE = 512
 
 
 class ShardFile:
@@ -35,7 +36,7 @@ class ShardFile:
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="shard-file")
         self._parts: list[Buffer] = [bytes(head_bytes)]
         self._room = BLOCK_SIZE - head_bytes
-        self._first: bytes | None = None
+        self._first: list[Buffer] | None = None
         self._blocks = 0
         self._flying: deque[Future[bytes]] = deque()
         self._syncing: Future[None] | None = None
@@ -47,14 +48,17 @@ class ShardFile:
         Raises:
             OSError: An earlier block couldn't be written.
         """
-        self.size += len(part)
-        while len(part) >= self._room:
-            self._parts.append(memoryview(part)[: self._room])
-            part = memoryview(part)[self._room :]
+        length = len(part)
+        self.size += length
+        while length >= self._room:
+            view = memoryview(part)
+            self._parts.append(view[: self._room])
+            part = view[self._room :]
+            length -= self._room
             self._send()
-        if part:
+        if length:
             self._parts.append(part)
-            self._room -= len(part)
+            self._room -= length
 
     def finish(self, head: bytes = b"") -> File:
         """Writes the rest and the head, and flushes the file to the medium.
@@ -73,8 +77,7 @@ class ShardFile:
         while self._flying:
             self._digests.append(self._flying.popleft().result())
         if self._first is not None:
-            first = head + self._first[len(head) :]
-            self._digests.insert(0, self._write(first, 0))
+            self._digests.insert(0, self._write([head, *self._first[1:]], 0))
         self._pool.shutdown()
         if self._syncing is not None:
             self._syncing.result()
@@ -88,7 +91,7 @@ class ShardFile:
         os.close(self._descriptor)
 
     def _send(self) -> None:
-        block = b"".join(self._parts)
+        block = self._parts
         self._parts = []
         self._room = BLOCK_SIZE
         if self._first is None:
@@ -103,13 +106,21 @@ class ShardFile:
                 self._syncing.result()
             self._syncing = self._pool.submit(os.fdatasync, self._descriptor)
 
-    def _write(self, block: bytes, offset: int) -> bytes:
-        view = memoryview(block)
-        while view:
-            written = os.pwrite(self._descriptor, view, offset)
-            view = view[written:]
+    def _write(self, block: list[Buffer], offset: int) -> bytes:
+        for start in range(0, len(block), _PARTS_AT_ONCE):
+            parts = block[start : start + _PARTS_AT_ONCE]
+            wanted = sum(map(len, parts))
+            written = os.pwritev(self._descriptor, parts, offset)
+            if written < wanted:
+                self._write_rest(memoryview(b"".join(parts))[written:], offset + written)
+            offset += wanted
+        return digest_parts(block)
+
+    def _write_rest(self, rest: memoryview, offset: int) -> None:
+        while rest:
+            written = os.pwrite(self._descriptor, rest, offset)
+            rest = rest[written:]
             offset += written
-        return digest(block)
 
 
 def write_array(path: Path, head: bytes, values: NDArray[np.generic]) -> File:

@@ -42,14 +42,16 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _read(source: PackSource) -> tuple[list[Sample], list[SampleError]]:
-    samples: list[Sample] = []
-    errors: list[SampleError] = []
-    for index in range(len(source)):
-        try:
-            samples.append(source[index])
-        except SampleError as error:
-            errors.append(error)
-    return samples, errors
+    found = [_sample_or_error(source, index) for index in range(len(source))]
+    samples = [sample for sample in found if isinstance(sample, Sample)]
+    return samples, [error for error in found if isinstance(error, SampleError)]
+
+
+def _sample_or_error(source: PackSource, index: int) -> Sample | SampleError:
+    try:
+        return source[index]
+    except SampleError as error:
+        return error
 
 
 @pytest.mark.parametrize("tree", _TREES.values(), ids=_TREES)

@@ -71,6 +71,8 @@ class FolderSource:
         if _is_flat(self._root, top, classes or ()):
             for name in top.folders:
                 findings.note(text_of(name), "folder without images beside images, left out")
+            if classes:
+                findings.note(".", "has no class folders, so no labels")
             self.classes: tuple[str, ...] = ()
             chosen = (top,)
         else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from packer.sources.keys import image_suffix_size
-from readers.errors import NotAnImageError, SampleError
+from readers.errors import NotAnImageError, SampleError, StorageError
 from readers.header import image_type
 
 MAX_SIZE = 1 << 30
@@ -15,6 +16,7 @@ MAX_SIZE = 1 << 30
 _SNIFFED_FIRST = 1 << 20
 _HEAD_SIZE = 4096
 _SHOWN = 16
+_NOT_ITS_FAULT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 # A FIFO that took a file's place must not block the open, nor a terminal become ours.
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -32,6 +34,7 @@ def read_image_file(file: bytes, path: str, key: str, *, keep_bad: bool) -> byte
         NotAnImageError: It is no image by its content, and claims none by its suffix.
         SampleError: It is no image although its suffix claims one, is larger than `MAX_SIZE`, is
             no regular file, changes, or can't be read.
+        StorageError: The process or the machine has no room for another open file.
     """
     try:
         handle = os.open(file, _FLAGS)
@@ -51,7 +54,8 @@ def read_image_file(file: bytes, path: str, key: str, *, keep_bad: bool) -> byte
         finally:
             os.close(handle)
     except OSError as error:
-        raise SampleError(f"{path}: {error.strerror}", path=path, key=key) from error
+        kind = StorageError if error.errno in _NOT_ITS_FAULT else SampleError
+        raise kind(f"{path}: {error.strerror}", path=path, key=key) from error
     if len(data) != status.st_size:
         raise SampleError(f"{path}: changed while it was read", path=path, key=key)
     judge(data, path, key, keep_bad=keep_bad)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ UNLABELLED = -1
 """Number of a sample without a label."""
 
 _MAX_CLASSES = 1 << 20
+_MAX_DIGITS = 20
+_WHOLE = re.compile("-?[0-9]+")
 
 
 class LabelColumn:
@@ -22,11 +26,15 @@ class LabelColumn:
     Labels that are names get their place in the given classes, or in the sorted names. Where all
     are whole numbers (and aren't all among the given names), they are the class numbers already.
 
+    Args:
+        source: What the labels are from, for messages.
+
     Attributes:
         first_missing: Index of the first sample without a label; None if all have one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path) -> None:
+        self._source = source
         self.first_missing: int | None = None
         self._numbers = array("i")
         self._seen: dict[str, int] = {}
@@ -48,8 +56,9 @@ class LabelColumn:
         if number == len(self._first):
             if number == _MAX_CLASSES:
                 raise SourceError(
-                    f"more than {_MAX_CLASSES} different labels, the last one {text!r}; that is no "
-                    "column of classes, choose another as the label (`--label-column`)"
+                    f"{self._source}: more than {_MAX_CLASSES} different labels, the last one "
+                    f"{text!r}; these are no classes, choose another column (`--label-column`)",
+                    path=str(self._source),
                 )
             self._first.append(len(self._numbers))
         self._numbers.append(number)
@@ -86,18 +95,8 @@ class LabelColumn:
         pinned = {name: place for place, name in enumerate(classes or ())}
         if classes is not None and self._seen.keys() <= pinned.keys():
             return tuple(classes), [pinned[text] for text in self._seen]
-        if all(text.isascii() and text.isdigit() for text in self._seen):
-            numbers = [int(text[-20:]) for text in self._seen]
-            limit = _MAX_CLASSES if classes is None else len(classes)
-            for text, number, first in zip(self._seen, numbers, self._first, strict=True):
-                if number >= limit or len(text) > 20:  # noqa: PLR2004 - no number of a class
-                    raise SourceError(
-                        f"{where(first)}: the label {text} is no number of a class below {limit}; "
-                        "name the classes, or choose another column (`--label-column`)"
-                    )
-            if classes is not None:
-                return tuple(classes), numbers
-            return tuple(map(str, range(max(numbers) + 1))), numbers
+        if all(map(_WHOLE.fullmatch, self._seen)):
+            return self._numbered(classes, where)
         if classes is not None:
             text = next(text for text in self._seen if text not in pinned)
             first = self._first[self._seen[text]]
@@ -107,3 +106,20 @@ class LabelColumn:
         names = sorted(self._seen)
         place_of = {name: place for place, name in enumerate(names)}
         return tuple(names), [place_of[text] for text in self._seen]
+
+    def _numbered(
+        self, classes: Sequence[str] | None, where: Callable[[int], str]
+    ) -> tuple[tuple[str, ...], list[int]]:
+        limit = _MAX_CLASSES if classes is None else len(classes)
+        numbers = []
+        for text, first in zip(self._seen, self._first, strict=True):
+            number = int(text) if len(text) < _MAX_DIGITS else limit
+            if not 0 <= number < limit:
+                raise SourceError(
+                    f"{where(first)}: the label {text} is no number of a class from 0 to "
+                    f"{limit - 1}; name the classes, or choose another column (`--label-column`)"
+                )
+            numbers.append(number)
+        if classes is not None:
+            return tuple(classes), numbers
+        return tuple(map(str, range(max(numbers) + 1))), numbers

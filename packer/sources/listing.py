@@ -44,6 +44,7 @@ from readers.sample import Sample
 
 _ROW = struct.Struct("=QI")  # line, bytes of the path; path and extra fields follow
 _MANY = 4096
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class ListSource:
@@ -168,7 +169,7 @@ class _Gathered:
     """What is known of the rows beside the spooled listing, a few bytes each."""
 
     def __init__(self, file: Path, root: str, *, is_json: bool) -> None:
-        self.labels = LabelColumn()
+        self.labels = LabelColumn(file)
         self.types = FieldTypes("json" if is_json else "string")
         self.cuts = bytearray()
         self.escapes = bytearray()
@@ -195,7 +196,7 @@ class _Gathered:
     def _take(self, row: Row) -> bytes:
         try:
             path = self._relative(row).encode("utf-8", "surrogateescape")
-            extra = json.dumps(row.extra, ensure_ascii=False).encode()
+            extra = _encode_json(row.extra).encode()
             (row.label or "").encode()
         except UnicodeEncodeError:
             refuse(self._file, row.line, "is no UTF-8; save the list as UTF-8")

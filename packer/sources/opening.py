@@ -23,7 +23,7 @@ from packer.sources.folder import FolderSource, classes_of
 from packer.sources.list_rows import JSON_SUFFIXES, SEPARATORS, is_list
 from packer.sources.listing import ListSource
 from packer.sources.packed import PackedSource
-from packer.sources.tar import TarSource, tar_files
+from packer.sources.tar import TarSource
 from readers.errors import DatasetNotFoundError, OptionError, SourceError
 from readers.manifest import MANIFEST
 from readers.opening import open_dataset
@@ -61,13 +61,15 @@ def open_source(
 
     Raises:
         DatasetNotFoundError: Nothing is there.
-        OptionError: An option for lists is given, and it is none.
+        OptionError: A class is given twice, or an option for lists though it is none.
         SourceError: It isn't what it claims to be, of no known kind, or holds no files.
         StorageError: The listing can't be spooled.
     """
-    if not path.exists():
+    if classes is not None and len(set(classes)) != len(classes):
+        raise OptionError("a class is named twice among the given classes")
+    if not os.path.lexists(path):
         raise DatasetNotFoundError(f"{path}: no such file or folder", path=os.fspath(path))
-    if not path.is_dir() and is_list(path):
+    if is_list(path) and path.is_file():
         source: PackSource = ListSource(
             path,
             root=root,
@@ -96,12 +98,8 @@ def _is_tar(path: Path) -> bool:
     """Says whether it is shards rather than a folder of images; raises for other files."""
     try:
         if path.is_dir():
-            names = [entry for entry in path.iterdir() if entry.name[0] != "."]
-            return bool(tar_files(path)) and all(
-                name.suffix.lower() in {".tar", *_BESIDE_SHARDS} and name.is_file()
-                for name in names
-            )
-        if not path.is_file():
+            return _is_folder_of_shards(path)
+        if path.exists() and not path.is_file():
             raise SourceError(f"{path}: neither a file nor a folder", path=os.fspath(path))
         with path.open("rb") as stream:
             head = stream.read(_MAGIC_AT.stop)
@@ -118,6 +116,19 @@ def _is_tar(path: Path) -> bool:
             path=os.fspath(path),
         )
     return True
+
+
+def _is_folder_of_shards(folder: Path) -> bool:
+    shards = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            suffix = Path(entry.name).suffix.lower()
+            if entry.name.startswith("."):
+                continue
+            if suffix not in {".tar", *_BESIDE_SHARDS} or not entry.is_file():
+                return False
+            shards += suffix == ".tar"
+    return shards > 0
 
 
 def _list_suffixes() -> str:

@@ -50,16 +50,18 @@ class TarSource:
     def __init__(
         self, path: Path, *, classes: Sequence[str] | None = None, spool: Path | None = None
     ) -> None:
-        self._shards = tuple(tar_files(path)) if path.is_dir() else (path,)
+        self._shards = _tar_files(path) if path.is_dir() else (path,)
         self._prefixed = path.is_dir()
         self._sizes: list[int] = []
         findings = Findings()
-        labels = LabelColumn()
+        labels = LabelColumn(path)
         types = FieldTypes("json")
         self._rows, hashes, digest = self._spool(findings, labels, types, spool)
         self._refuse_repeats(hashes)
         self.fields: Mapping[str, str] = types.settle()
         self.classes, self._labels = labels.settle(classes, self._where)
+        if classes and not self.classes:
+            findings.note(path.name, "has no labels")
         self.report = findings.report()
         digest.update(self._labels.tobytes())
         digest.update(json.dumps([self.kind, self.classes, list(self.fields.items())]).encode())
@@ -181,14 +183,13 @@ class TarSource:
                 seen[sample.key] = number
 
 
-def tar_files(folder: Path) -> list[Path]:
-    """Lists the tar files in a folder, in the order of their names' bytes.
-
-    Raises:
-        OSError: The folder can't be listed.
-    """
-    found = [file for file in folder.iterdir() if file.suffix.lower() == ".tar" and file.is_file()]
-    return sorted((file for file in found if file.name[0] != "."), key=os.fsencode)
+def _tar_files(folder: Path) -> tuple[Path, ...]:
+    """Lists the tar files in a folder, in the order of their names' bytes."""
+    try:
+        found = [file for file in folder.iterdir() if file.suffix.lower() == ".tar"]
+    except OSError as error:
+        raise SourceError(f"{folder}: {error.strerror}", path=os.fspath(folder)) from error
+    return tuple(sorted((file for file in found if file.name[0] != "."), key=os.fsencode))
 
 
 @contextmanager

@@ -115,7 +115,7 @@ class TarShard:
         """Says what becomes of the sample that was open when the shard broke off.
 
         It is whole if the next member is known to be another's, or, where that one's name is lost,
-        if it has the fields that the sample before it had.
+        if it has the fields that the sample before it had; a shard's first has none before it.
         """
         next_one = self._split(name) if name else None
         if group is None or (next_one is None and set(group.fields) == usual):

@@ -17,6 +17,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -205,6 +206,8 @@ def walk(root: bytes, findings: Findings, *, allowed: Collection[str] = ()) -> I
 def _identities_above(root: bytes) -> frozenset[_Identity]:
     found = set()
     for parent in Path(os.fsdecode(root)).resolve().parents:
-        status = parent.stat()
-        found.add((status.st_dev, status.st_ino))
+        # Where the root can't be reached, listing it says so.
+        with suppress(OSError):
+            status = parent.stat()
+            found.add((status.st_dev, status.st_ino))
     return frozenset(found)

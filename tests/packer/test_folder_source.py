@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -8,10 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from packer.sources.findings import Findings
 from packer.sources.folder import FolderSource, classes_of, splits_of
-from packer.sources.keys import distinct_keys, key_of
+from packer.sources.keys import distinct_keys, image_suffix_size, is_text, key_group, key_of
 from packer.sources.opening import open_source
+from packer.sources.walk import walk
 from readers.errors import (
     DatasetNotFoundError,
     NotAnImageError,
@@ -19,6 +24,7 @@ from readers.errors import (
     PackError,
     SampleError,
     SourceError,
+    StorageError,
 )
 
 _JPEG = b"\xff\xd8\xff\xe0"
@@ -26,7 +32,7 @@ _JPEG = b"\xff\xd8\xff\xe0"
 
 def _tree(root: Path, *names: str | bytes) -> Path:
     for name in names:
-        file = Path(os.fsdecode(os.path.join(os.fsencode(root), os.fsencode(name))))
+        file = root / os.fsdecode(name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(_JPEG + os.fsencode(name))
     return root
@@ -57,7 +63,7 @@ def test_classes_are_the_first_level_in_plain_sort_and_files_come_before_sub_fol
 
 def test_a_flat_folder_has_no_labels(tmp_path: Path) -> None:
     source = FolderSource(_tree(tmp_path, "1.jpg", "2.png", ".git/config", "empty/notes.txt"))
-    assert source.classes == ()
+    assert source.classes == FolderSource(tmp_path, classes=("a",)).classes == ()
     assert [source[i].label for i in range(2)] == [None, None]
     assert len(source) == 2
     assert set(_notes(source)) == {".git", "empty"}
@@ -86,7 +92,7 @@ def test_pinned_classes_number_the_folders(tmp_path: Path) -> None:
         ("a/1", 2),
         ("c/1", 0),
     ]
-    with pytest.raises(SourceError, match="'c'.*name it among the classes"):
+    with pytest.raises(SourceError, match=r"'c'.*name it among the classes"):
         FolderSource(tmp_path, classes=("a", "b"))
 
 
@@ -119,7 +125,7 @@ def test_litter_is_counted_and_hidden_things_are_named(tmp_path: Path) -> None:
         (["IMG.jpg", "img.jpg"], ["IMG", "img"]),
         (["a.b.c.jpg", "trailing..jpg"], ["a.b.c", "trailing."]),
         ([b"\xff.jpg", b"\xfe%.jpg"], ["%FF", "%FE%25"]),
-        ([b"\xff.jpg", b"%FF.jpg", b"%25FF.png"], ["%2525FF", "%FF", "%25FF"]),
+        ([b"\xff.jpg", b"%FF.jpg", b"%25FF.png"], ["%25FF.jpg", "%FF", "%25FF.png"]),
     ],
 )
 def test_keys_lose_the_suffix_unless_two_would_be_the_same(
@@ -233,13 +239,53 @@ def test_files_that_change_after_the_walk_are_named_and_never_block(tmp_path: Pa
             source[index]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_listed_stops_the_walk(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_listed_stops_the_walk(tmp_path: Path) -> None:
     _tree(tmp_path, "a/1.jpg", "b/1.jpg")
-    (tmp_path / "b").chmod(0)
-    with pytest.raises(SourceError, match=r"/b/'.*Permission denied"):
-        FolderSource(tmp_path)
-    (tmp_path / "b").chmod(0o700)
+    folders = walk(os.fsencode(tmp_path) + b"/", Findings())
+    with pytest.raises(SourceError, match="No such file"):
+        FolderSource(tmp_path / "gone/too")
+    assert [next(folders).key, next(folders).key] == ["", "a/"]
+    shutil.rmtree(tmp_path / "b")
+    with pytest.raises(SourceError, match=r"/b/' can't be listed: No such file"):
+        next(folders)
+
+
+def test_running_out_of_handles_is_no_fault_of_the_sample(tmp_path: Path) -> None:
+    source = FolderSource(_tree(tmp_path, "a/1.jpg"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    handles = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(3, handles), hard))
+    try:
+        with pytest.raises(StorageError, match="Too many open files"):
+            source[0]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+_NAMES = st.lists(
+    st.text(st.sampled_from("aA.%25FE\udcff\udcfe"), min_size=1, max_size=4).flatmap(
+        lambda stem: st.sampled_from([stem, stem + ".jpg", stem + ".JPG", stem + ".jpg.png"])
+    ),
+    unique=True,
+    max_size=30,
+)
+
+
+@given(_NAMES)
+def test_keys_are_unique_valid_and_shared_within_a_group_only(names: list[str]) -> None:
+    raw = [name.encode("utf-8", "surrogateescape") for name in names]
+    keys = list(map(key_of, raw, *distinct_keys(raw)))
+    assert len(set(keys)) == len(keys)
+    for key in keys:
+        key.encode()
+    alone = [key_of(name, cut, times) for name in raw for cut, times in _possible(name)]
+    groups = [key_group(name) for name in raw for _ in _possible(name)]
+    assert len(set(zip(alone, groups, strict=True))) == len(set(alone))
+
+
+def _possible(name: bytes) -> list[tuple[int, int]]:
+    escapes = (0,) if is_text(name) else (1, 2, 3)
+    return [(cut, times) for cut in {0, image_suffix_size(name)} for times in escapes]
 
 
 def test_many_threads_read_the_same(tmp_path: Path) -> None:
@@ -310,4 +356,6 @@ def test_opening_tells_what_is_wrong(tmp_path: Path) -> None:
             open_source(tmp_path / name)
     with pytest.raises(OptionError, match="for lists"):
         open_source(_tree(tmp_path / "tree", "a/1.jpg"), path_column="file")
+    with pytest.raises(OptionError, match="named twice"):
+        open_source(tmp_path / "tree", classes=("a", "a"))
     assert open_source(tmp_path / "tree").kind == "folder"

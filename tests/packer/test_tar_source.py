@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from packer.sources.findings import Findings
 from packer.sources.opening import open_source
 from packer.sources.tar import TarSource
+from packer.sources.tar_samples import TarShard
 from readers.errors import SampleError, SourceError
-from readers.sample import Sample
+from readers.sample import JsonValue, Sample
 
 _JPEG = b"\xff\xd8\xff\xe0"
 
@@ -28,16 +32,16 @@ def _write(file: Path, members: Iterable[tuple[str, bytes | str]]) -> Path:
 
 
 def _read(source: TarSource) -> tuple[dict[str, int | None], list[str]]:
-    labels: dict[str, int | None] = {}
-    errors = []
-    for index in range(len(source)):
-        try:
-            sample = source[index]
-        except SampleError as error:
-            errors.append(error.message)
-        else:
-            labels[sample.key] = sample.label
-    return labels, errors
+    found = [_sample_or_error(source, index) for index in range(len(source))]
+    labels = {sample.key: sample.label for sample in found if isinstance(sample, Sample)}
+    return labels, [error.message for error in found if isinstance(error, SampleError)]
+
+
+def _sample_or_error(source: TarSource, index: int) -> Sample | SampleError:
+    try:
+        return source[index]
+    except SampleError as error:
+        return error
 
 
 def test_samples_come_with_labels_and_extra_fields(tmp_path: Path) -> None:
@@ -57,7 +61,7 @@ def test_samples_come_with_labels_and_extra_fields(tmp_path: Path) -> None:
     source = TarSource(file)
     assert source.classes == ("0", "1", "2")
     assert source.fields == {"w": "float", "tags": "json", "txt": "string"}
-    extra = {"w": 1.5, "tags": ["x"], "txt": "a cat"}
+    extra: dict[str, JsonValue] = {"w": 1.5, "tags": ["x"], "txt": "a cat"}
     assert source[1] == Sample("2", _JPEG + b"2", 2, extra, "2.png")
     assert source[-1] == source[1]
     assert source.report.litter == 1
@@ -110,7 +114,12 @@ def test_a_bad_sample_is_named(
 
 
 def test_members_that_are_not_adjacent_and_repeated_keys_are_refused(tmp_path: Path) -> None:
-    mixed = [("0.jpg", _JPEG), ("1.jpg", _JPEG), ("0.cls", "1"), ("1.cls", "1")]
+    mixed: list[tuple[str, bytes | str]] = [
+        ("0.jpg", _JPEG),
+        ("1.jpg", _JPEG),
+        ("0.cls", "1"),
+        ("1.cls", "1"),
+    ]
     with pytest.raises(SourceError, match=r"x\.tar: the sample '0' at offset 2048.*adjacent"):
         TarSource(_write(tmp_path / "x.tar", mixed))
     for name in ("set/a.tar", "set/b.tar"):
@@ -127,16 +136,50 @@ def test_every_cut_gives_the_whole_samples_and_then_an_error(
     members = [(f"{i}.{suffix}", content[suffix]) for i in range(3) for suffix in order]
     whole = _write(tmp_path / "whole.tar", members).read_bytes()
     each = 512 * (2 + 1 + 2)
-    for end in range(each, 3 * each, 128):
+    for end in range(2 * each, 3 * each, 128):
         (tmp_path / "cut.tar").write_bytes(whole[:end])
         source = TarSource(tmp_path / "cut.tar")
         labels, errors = _read(source)
-        assert list(labels) == ["0", "1", "2"][: len(labels)]
-        assert len(labels) >= end // each
-        on_member = end % each in {0, 512 * (3 if order[0] == "jpg" else 2)}
-        assert on_member or len(errors) == 1 or len(labels) == end // each + 1
+        # The last sample may lack nothing but the padding behind it.
+        last_is_whole = end % each > each - 512 and len(labels) == 3
+        assert list(labels) == ["0", "1", "2"][: 2 + last_is_whole]
         assert all(source[i].image == content["jpg"] for i in range(len(labels)))
+        assert len(errors) == (end % each != 0 and not last_is_whole)
         assert all("offset" in error or "lacks" in error for error in errors)
+
+
+def _shard() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name in ("1.jpg", "1.json", "2.cls", "2.jpg", "2.txt"):
+            info = tarfile.TarInfo(name)
+            info.size = 9
+            tar.addfile(info, io.BytesIO(b'{"a": 1} '))
+    return out.getvalue()[:6144]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6143), st.sampled_from([b"", b"\0", b"/", b".", b"\xff", b"9"]))
+    ),
+    st.integers(0, 6144),
+)
+def test_no_damage_to_a_shard_raises(edits: list[tuple[int, bytes]], end: int) -> None:
+    damaged = bytearray(_shard())
+    for at, byte in edits:
+        damaged[at : at + len(byte)] = byte
+    for at in range(0, len(damaged), 512):
+        if damaged[at + 257 : at + 262] == b"ustar":
+            total = sum(damaged[at : at + 148]) + sum(damaged[at + 156 : at + 512]) + 8 * 32
+            damaged[at + 148 : at + 156] = b"%06o\0 " % total
+    shard = bytes(damaged[:end])
+    findings = Findings()
+    samples = TarShard(lambda at, size: shard[at : at + size], end, "x.tar", findings)
+    for sample in samples:
+        assert sample.error is not None or sample.offset + sample.size <= end
+        json.dumps(sample)
+    findings.report()
 
 
 def test_odd_archives_are_noted(tmp_path: Path) -> None:

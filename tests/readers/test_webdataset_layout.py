@@ -76,6 +76,7 @@ def _tar(
     return out.getvalue()
 
 
+@settings(deadline=None)
 @given(st.lists(_KEYS, unique=True, max_size=8))
 @example(_ODD_KEYS)
 def test_stems_differ_and_split_the_same_by_every_rule(keys: list[str]) -> None:
