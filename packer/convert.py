@@ -64,9 +64,19 @@ def convert(
     if not len(source):
         raise SourceError("the source holds no files to pack")
     workspace = Workspace(destination)
-    run = _Run(source, entry, policy, options, writer, workspace, Meter(on_progress))
+    run = _Run(
+        source=source,
+        entry=entry,
+        policy=policy,
+        options=options,
+        writer=writer,
+        workspace=workspace,
+        meter=Meter(on_progress),
+    )
     try:
-        workspace.begin(run.plan, resume=options.resume, overwrite=options.overwrite)
+        workspace.begin(
+            run.plan, options.on_error, resume=options.resume, overwrite=options.overwrite
+        )
         if not workspace.is_complete():
             run.pack()
             run.write_manifest()
@@ -85,9 +95,7 @@ def convert(
         return dataset.manifest
 
 
-def choose_policy(
-    source: PackSource, entry: FormatEntry, options: ConvertOptions
-) -> ImagePolicy:
+def choose_policy(source: PackSource, entry: FormatEntry, options: ConvertOptions) -> ImagePolicy:
     """Settles the image policy: the one asked for, or what the format calls for.
 
     Raises:
@@ -107,6 +115,11 @@ def choose_policy(
         )
     if not pixels and not entry.encoded:
         raise OptionError(f"format {entry.name} holds pixels: use --image decode")
+    if isinstance(policy, Decode) and options.on_error == "keep":
+        raise OptionError(
+            "on_error 'keep' stores a bad file as it is, which a decoded dataset can't: choose "
+            "'skip' or 'stop'"
+        )
     return policy
 
 
@@ -115,6 +128,7 @@ class _Run:
 
     def __init__(
         self,
+        *,
         source: PackSource,
         entry: FormatEntry,
         policy: ImagePolicy,
@@ -141,9 +155,7 @@ class _Run:
             extra=bool(source.fields),
         )
         self._libraries = libraries(entry, policy)
-        self.plan = fingerprint(
-            entry, source.fingerprint, options.content(policy), self._libraries
-        )
+        self.plan = fingerprint(entry, source.fingerprint, options.plan(policy), self._libraries)
 
     def pack(self) -> None:
         """Writes the shards that aren't done yet."""
@@ -202,7 +214,7 @@ class _Run:
             types=dict(sorted(tally.types.items())),
             decoders=dict(sorted(tally.decoders.items())),
             libraries=self._libraries,
-            options=self._options.content(self._policy),
+            options=self._options.plan(self._policy) | {"on_error": self._options.on_error},
             source={
                 "kind": self._source.kind,
                 "fingerprint": self._source.fingerprint,

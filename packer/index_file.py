@@ -79,14 +79,14 @@ class _Sink:
 def _column(
     kind: pa.DataType, rows: int, parts: Iterator[pa.Array], spool: Path, stack: ExitStack
 ) -> pa.Array:
-    data = stack.enter_context(tempfile.TemporaryFile(dir=spool))
+    data = stack.enter_context(tempfile.TemporaryFile(dir=spool))  # noqa: SIM115 - the stack closes it
     if not (pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)):
         for part in parts:
             width = kind.bit_width // 8
             start = part.offset * width
             data.write(memoryview(part.buffers()[1])[start : start + len(part) * width])
         return pa.Array.from_buffers(kind, rows, [None, _mapped(data)])
-    offsets = stack.enter_context(tempfile.TemporaryFile(dir=spool))
+    offsets = stack.enter_context(tempfile.TemporaryFile(dir=spool))  # noqa: SIM115 - the stack closes it
     end = np.zeros(1, np.int64)
     offsets.write(end.tobytes())
     for part in parts:

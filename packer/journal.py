@@ -172,5 +172,3 @@ class Journal:
 def shard_name(number: int) -> str:
     """Names a shard, without suffix."""
     return f"shard-{number:06d}"
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from packer.image_policy import Decode, ImagePolicy, to_json
+from packer.image_policy import ImagePolicy, to_json
 from readers.decode import MAX_PIXELS
 from readers.errors import OptionError
 from readers.sample import JsonValue
@@ -57,19 +57,13 @@ class ConvertOptions:
             raise OptionError(f"the seed of shuffle must be from 0 to 2**64 - 1: {self.shuffle}")
         if self.on_error not in get_args(OnError):
             raise OptionError(f"on_error is one of {', '.join(get_args(OnError))}")
-        if self.on_error == "keep" and isinstance(self.image, Decode):
-            raise OptionError(
-                "on_error 'keep' stores a bad file as it is, which a decoded dataset can't; "
-                "choose 'skip' or 'stop'"
-            )
 
-    def content(self, policy: ImagePolicy) -> dict[str, JsonValue]:
-        """Gives the options that decide what is written, with the policy that was chosen."""
+    def plan(self, policy: ImagePolicy) -> dict[str, JsonValue]:
+        """Gives the options that decide what good samples become, with the policy chosen."""
         return {
             "image": to_json(policy),
             "shard_size": self.shard_size,
             "shard_samples": self.shard_samples,
             "shuffle": self.shuffle,
-            "on_error": self.on_error,
             "max_pixels": self.max_pixels,
         }

@@ -71,8 +71,7 @@ class Pipeline:
                 keep_bad=on_error == "keep",
             )
         except NotAnImageError as error:
-            path = self._source.path(position)
-            return Outcome(None, Skipped(path, "left out", error.message), nbytes)
+            return self._refused(position, "left out", error, nbytes)
         except SampleError as error:
             if on_error == "stop":
                 raise SampleError(
@@ -81,12 +80,16 @@ class Pipeline:
                     offset=error.offset,
                     key=error.key,
                 ) from error
-            path = self._source.path(position)
-            return Outcome(None, Skipped(path, "skipped", error.message), nbytes)
+            return self._refused(position, "skipped", error, nbytes)
         if record.note is None:
             return Outcome(record, None, nbytes)
         action = "kept" if record.bad else "noted"
         return Outcome(record, Skipped(record.path, action, record.note), nbytes)
+
+    def _refused(self, position: int, action: str, error: SampleError, nbytes: int) -> Outcome:
+        path = self._source.path(position)
+        reason = error.message.removeprefix(f"{path}: ")
+        return Outcome(None, Skipped(path, action, reason), nbytes)
 
 
 def _size(image: Image) -> int:

@@ -180,9 +180,7 @@ class _Verification:
         descriptor = self._folder.open(file)
         try:
             seen = _Seen(window, [])
-            for start in range(
-                window.start, min(window.start + _WINDOW, file.bytes), BLOCK_SIZE
-            ):
+            for start in range(window.start, min(window.start + _WINDOW, file.bytes), BLOCK_SIZE):
                 block = os.pread(descriptor, min(BLOCK_SIZE, file.bytes - start), start)
                 seen.digests.append(digest(block))
                 seen.nbytes += len(block)
@@ -231,4 +229,6 @@ class _Verification:
         once = np.zeros(len(self._key_hashes), np.bool_)
         once[first] = True
         for row in np.flatnonzero(~once).tolist():
-            self._report.faults.append(Fault(f"row {row} repeats a key", INDEX, None, index.key(row)))
+            self._report.faults.append(
+                Fault(f"row {row} repeats a key", INDEX, None, index.key(row))
+            )

@@ -3,11 +3,11 @@
 Beside the destination `photos.lmdb` stands `photos.lmdb.partial`::
 
     claim           which run works here, see `packer.claim`
-    plan            fingerprint of the plan
-    open/           the shard that is being written, emptied when a run begins
-    journal/        shard-000000.json and shard-000000.rows: a shard that is done, see `packer.journal`
+    plan            fingerprint of the plan, and what is done with bad samples
+    open/           the shard that is being written; emptied when a run begins
+    journal/        what is known of the shards that are done, see `packer.journal`
     dataset/        the shards that are done, at last with index and manifest
-    replaced/       the dataset that an overwriting run put aside, for the moment between two renames
+    replaced/       the dataset that an overwriting run puts aside between two renames
 
 The dataset appears under its name by one rename, so nothing with a final name is ever incomplete.
 """
@@ -61,29 +61,42 @@ class Workspace:
                 path=str(self.path),
             ) from error
 
-    def begin(self, plan: str, *, resume: bool, overwrite: bool) -> None:
+    def begin(self, plan: str, on_error: str, *, resume: bool, overwrite: bool) -> None:
         """Gets ready for a plan: goes on with what is there, or clears it away.
 
+        Shards that were finished under `on_error` stop hold no bad sample, so any other choice may
+        go on with them.
+
+        Args:
+            plan: Fingerprint of the plan.
+            on_error: What to do with bad samples.
+            resume: Whether finished shards of the same plan are kept.
+            overwrite: Whether finished shards of another plan, and a dataset at the destination,
+                may be discarded.
+
         Raises:
-            DatasetExistsError: An unfinished run of another plan lies here, or a dataset stands at
-                the destination, and overwriting wasn't asked for.
+            DatasetExistsError: Finished shards of another plan lie here, or something stands at the
+                destination, and overwriting wasn't asked for.
             OptionError: What stands at the destination is no dataset, so it isn't overwritten.
         """
-        found = self._plan.read_text(encoding="ascii") if self._plan.exists() else None
-        if found not in {None, plan} and not overwrite:
+        wanted = f"{plan} {on_error}"
+        found = self._plan.read_text(encoding="ascii") if self._plan.exists() else ""
+        same = found in {wanted, f"{plan} stop"}
+        if not same and not overwrite and next(self.journal.glob("*.json"), None):
             raise DatasetExistsError(
                 f"{self.path} is an unfinished run of another source or other options; repeat that "
                 "command to finish it, or discard it with --overwrite",
                 path=str(self.path),
             )
-        if not (found == plan and self.is_complete()):
+        if not (same and self.is_complete()):
             self._check_destination(overwrite=overwrite)
-        if found != plan or not resume:
+        if not same or not resume:
             for old in (self._plan, self.journal, self.dataset):
                 _remove(old)
             for directory in (self.journal, self.dataset):
                 directory.mkdir()
-            write_whole(self._plan, plan.encode())
+        if found != wanted:
+            write_whole(self._plan, wanted.encode())
         _remove(self.open)
         self.open.mkdir()
 

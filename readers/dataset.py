@@ -163,7 +163,9 @@ class _Records:
     """What a process has open of a dataset."""
 
     def __init__(self, folder: Folder, manifest: Manifest, copy: bool, check: Check) -> None:  # noqa: FBT001
-        self.index = index = Index(folder.map(manifest.index), manifest.samples, folder.path / INDEX)
+        self.index = index = Index(
+            folder.map(manifest.index), manifest.samples, folder.path / INDEX
+        )
         self._root = folder.path
         self._manifest = manifest
         self._files = files = tuple(shard.files[0] for shard in manifest.shards)
@@ -212,8 +214,8 @@ class _Records:
         shard = self._files[number].name if 0 <= number < len(self._files) else None
         key = self.index.key(row)
         return CorruptDatasetError(
-            f"sample {row} ({key!r}) in {self._root / (shard or INDEX)} at byte {offset} is damaged:"
-            f" {reason}; run 'packer verify' on the dataset, then restore the shard or pack again",
+            f"sample {row} ({key!r}) in {self._root / (shard or INDEX)} at byte {offset} is "
+            f"damaged: {reason}; run 'packer verify', then restore the shard or pack again",
             path=str(self._root),
             shard=shard,
             offset=offset,

@@ -144,6 +144,5 @@ def load(entry: FormatEntry, target: str) -> object:
         if error.name not in entry.needs:
             raise
         raise MissingDependencyError(
-            f"format {entry.name!r} needs {error.name}: "
-            f"pip install 'dataset-packer[{entry.extra}]'"
+            f"format {entry.name!r} needs {error.name}: pip install 'dataset-packer[{entry.extra}]'"
         ) from error

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 Pixels: TypeAlias = NDArray[np.uint8]
 Image: TypeAlias = bytes | memoryview | Pixels
-JsonValue: TypeAlias = (
-    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-)
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
 
 
 class Sample(NamedTuple):

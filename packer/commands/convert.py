@@ -80,7 +80,7 @@ from readers.sample import JsonValue
 @click.option("--dry-run", is_flag=True, help="Predict size, time and disk; write nothing.")
 @as_json
 @quiet
-def convert(  # noqa: PLR0917 - click passes names
+def convert(
     source: Path,
     destination: Path,
     *,

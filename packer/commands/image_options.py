@@ -50,7 +50,9 @@ _OPTIONS = (
         help="resize, reencode: chroma subsampling  [420]",
     ),
     click.option(
-        "--size", type=PictureSize(), help="decode: one size for all, 224 or 240x320 (height first)."
+        "--size",
+        type=PictureSize(),
+        help="decode: one size for all, 224 or 240x320 (height first).",
     ),
     click.option(
         "--fit",

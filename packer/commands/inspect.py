@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from packer.commands.display import size
 from packer.commands.parameters import as_json, place
 from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
@@ -37,15 +37,16 @@ def inspect(
                 facts = _sample_facts(opened, index, save)
             except IndexError as error:
                 raise click.UsageError(str(error)) from error
-        if ledger:
-            facts["ledger"] = [
-                f"{item.action}: {item.path}: {item.reason}" for item in opened.manifest.ledger
-            ]
+        entries = opened.manifest.ledger if ledger else ()
     if as_json:
+        if ledger:
+            facts["ledger"] = [asdict(entry) for entry in entries]
         click.echo(json.dumps(facts, indent=1))
         return
     for name, value in facts.items():
         click.echo(f"{name:14}{_shown(value)}")
+    for entry in entries:
+        click.echo(f"  {entry.action}: {entry.path!r}: {entry.reason}")
 
 
 def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:

@@ -41,7 +41,7 @@ class PictureSize(click.ParamType["tuple[int, int]"]):
             return value
         parts = str(value).lower().split("x")
         if len(parts) > 2 or not all(part.isdigit() for part in parts):  # noqa: PLR2004
-            self.fail(f"{value!r} is no size; write it like 224 or 240x320 (height x width)")
+            self.fail(f"{value!r} is no size; write it like 224 or 240x320", param, ctx)
         return int(parts[0]), int(parts[-1])
 
 

@@ -168,7 +168,8 @@ def _settle(root: Path, top: Folder, classes: Sequence[str] | None) -> tuple[str
     found = tuple(top.folders.values())
     if classes is None:
         return found
-    unknown = [name for name in found if name not in set(classes)]
+    wanted = frozenset(classes)
+    unknown = [name for name in found if name not in wanted]
     if unknown:
         raise SourceError(
             f"{os.fspath(root)!r} holds the folder {unknown[0]!r}, which is none of the "

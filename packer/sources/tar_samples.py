@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from packer.sources.findings import Findings
 from packer.sources.image_file import MAX_SIZE
-from packer.sources.keys import key_of
+from packer.sources.keys import is_text, key_of
 from readers.errors import FormatError, SampleError
 from readers.header import IMAGE_SUFFIXES
 from readers.layout.webdataset import Member, TarScan, scan_tar
@@ -143,10 +143,8 @@ class TarShard:
         folder, slash, base = name.rpartition("/")
         stem, dot, suffix = base.partition(".")
         if stem and dot:
-            raw = f"{folder}{slash}{stem}"
-            stray = any("\udc80" <= char <= "\udcff" for char in raw)
-            key = key_of(raw.encode("utf-8", "surrogateescape"), 0, int(stray))
-            return key, suffix.lower()
+            raw = f"{folder}{slash}{stem}".encode("utf-8", "surrogateescape")
+            return key_of(raw, 0, 0 if is_text(raw) else 1), suffix.lower()
         if base.startswith("._"):
             self._findings.litter += 1
         elif base:

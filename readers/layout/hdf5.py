@@ -1,7 +1,7 @@
 """HDF5: one file a shard, every dataset in it contiguous.
 
-Source: https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html. The structures are those
-that libhdf5 itself writes; only the bytes of `image` are streamed in.
+Source: https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html. The structures are
+those that libhdf5 itself writes; only the bytes of `image` are streamed in.
 
 * Encoded images: `image`, flat `uint8`, all files one after the other; `offsets`, `int64`, shape
   (samples + 1,), says where each starts and ends.

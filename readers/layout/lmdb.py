@@ -1,7 +1,7 @@
 """LMDB: one environment file a shard, a named database a field.
 
-Source: `lmdb.h` and `mdb.c` of LMDB 0.9 (data version 1, https://www.symas.com/lmdb), little-endian,
-64-bit, pages of 4096 bytes. All integers below are unsigned and little-endian.
+Source: `lmdb.h` and `mdb.c` of LMDB 0.9 (data version 1, https://www.symas.com/lmdb), 64-bit, pages
+of 4096 bytes. All integers are unsigned and little-endian.
 
 ::
 
@@ -13,7 +13,7 @@ Source: `lmdb.h` and `mdb.c` of LMDB 0.9 (data version 1, https://www.symas.com/
                   lower u16 and upper u16 of the free space; or in an overflow page pages u32
     leaf node     size low u16, size high u16, flags u16 (1 value on overflow pages: the node holds
                   its page number u64; 2 value is a database record), key size u16, key, value
-    branch node   page number bits 0-15, 16-31 u16 each, bits 32-47 u16, key size u16, key; the first
+    branch node   page number's bits 0-15, 16-31, 32-47 u16 each, key size u16, key; the first
                   key of a page is left empty
     database      pad u32, flags u16, depth u16, branch, leaf and overflow pages u64 each, entries
                   u64, root page u64

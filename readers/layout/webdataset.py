@@ -279,10 +279,7 @@ class _Header(NamedTuple):
     @classmethod
     def parse(cls, block: bytes, offset: int) -> _Header:
         fields = _HEADER.unpack(block)
-        found = _number(fields[6], offset, "checksum")
-        blanked = block[:148] + b" " * 8 + block[156:]
-        signed = sum(blanked) - 256 * sum(byte > 127 for byte in blanked)  # noqa: PLR2004 - a sign bit
-        if found not in (sum(blanked), signed):
+        if not _is_checksum(_number(fields[6], offset, "checksum"), block):
             _damaged("not a tar header (its checksum is wrong)", offset)
         kind = fields[7]
         name = fields[0].partition(b"\0")[0]
@@ -370,6 +367,15 @@ def _number(field: bytes, offset: int, what: str) -> int:
     if value < 0 or b"_" in digits:
         _damaged(f"a header's {what} is no number: {field!r}", offset)
     return value
+
+
+def _is_checksum(number: int, block: bytes) -> bool:
+    """Compares a header's checksum: its bytes' sum with blanks for the checksum itself."""
+    total = sum(block) - sum(block[_CHECKSUM_AT]) + 8 * ord(" ")
+    if number == total:
+        return True
+    # Some old writers took bytes for signed.
+    return number == total - 256 * sum(byte > 127 for byte in block)  # noqa: PLR2004 - a sign bit
 
 
 def _padded(size: int) -> int:

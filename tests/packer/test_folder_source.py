@@ -253,8 +253,7 @@ def test_a_folder_that_cannot_be_listed_stops_the_walk(tmp_path: Path) -> None:
 def test_running_out_of_handles_is_no_fault_of_the_sample(tmp_path: Path) -> None:
     source = FolderSource(_tree(tmp_path, "a/1.jpg"))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    handles = len(list(Path("/proc/self/fd").iterdir()))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(3, handles), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
         with pytest.raises(StorageError, match="Too many open files"):
             source[0]
