@@ -190,7 +190,8 @@ class _Run:
         samples = sum(done.shard.samples for done in self._done)
         tally = Tally()
         tally.ledger += [
-            Skipped(note.path, "left out", note.reason) for note in self._source.report.notes
+            Skipped(note.path, "noted" if note.used else "left out", note.reason)
+            for note in self._source.report.notes
         ]
         for part in (*(done.tally for done in self._done), self._tally):
             tally.add(part)

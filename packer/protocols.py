@@ -21,6 +21,8 @@ class Note:
 
     path: str
     reason: str
+    used: bool = False
+    """Whether it is part of the source all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class SourceReport:
     litter: int = 0
     """Files that operating systems and editors leave behind, left out."""
     notes: tuple[Note, ...] = ()
-    """Everything else that was left out, by name: dead links, loops, folders that are no class."""
+    """What else was left out or is odd, by name: dead links, loops, folders that are no class."""
 
 
 class PackSource(Source, Protocol):

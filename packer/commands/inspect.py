@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from packer.commands.parameters import as_json, place
+from packer.image_policy import from_json, policy_name
 from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
 from readers.opening import open_dataset
@@ -56,7 +57,7 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
         seen = actions.get(item.action, 0)
         actions[item.action] = (seen if isinstance(seen, int) else 0) + 1
     nbytes = sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes
-    image = manifest.options["image"]
+    image = from_json(manifest.options["image"])
     return {
         "dataset": str(dataset.root),
         "format": f"{manifest.format}, version {manifest.version}",
@@ -68,7 +69,8 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
         "stored": _stored(dataset),
         "types": dict(manifest.types),
         "decoded by": dict(manifest.decoders),
-        "image policy": image,
+        "image policy": policy_name(image),
+        **{name: str(value) for name, value in asdict(image).items()},
         "order": "as in the source"
         if manifest.options["shuffle"] is None
         else f"shuffled with seed {manifest.options['shuffle']}",

@@ -10,7 +10,7 @@ _MAX_NAMED = 100
 
 
 class Findings:
-    """Gathers what was left out.
+    """Gathers what was left out or is odd.
 
     Attributes:
         litter: Files of operating systems and editors so far.
@@ -19,19 +19,25 @@ class Findings:
     def __init__(self) -> None:
         self.litter = 0
         self._notes: list[Note] = []
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, bool]] = Counter()
 
-    def note(self, path: str, reason: str) -> None:
-        """Records a path; of those with one reason, the first hundred are named."""
-        self._counts[reason] += 1
-        if self._counts[reason] <= _MAX_NAMED:
-            self._notes.append(Note(path, reason))
+    def note(self, path: str, reason: str, *, used: bool = False) -> None:
+        """Records a path; of those with one reason, the first hundred are named.
+
+        Args:
+            path: What was found.
+            reason: What is to be said of it.
+            used: Whether it is part of the source all the same.
+        """
+        self._counts[reason, used] += 1
+        if self._counts[reason, used] <= _MAX_NAMED:
+            self._notes.append(Note(path, reason, used))
 
     def report(self) -> SourceReport:
         """Sums up; beyond a hundred paths with one reason, the rest are a number."""
         more = [
-            Note("…", f"{reason} ({count - _MAX_NAMED} more)")
-            for reason, count in self._counts.items()
+            Note("…", f"{reason} ({count - _MAX_NAMED} more)", used)
+            for (reason, used), count in self._counts.items()
             if count > _MAX_NAMED
         ]
         return SourceReport(litter=self.litter, notes=(*self._notes, *more))

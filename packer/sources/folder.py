@@ -72,7 +72,7 @@ class FolderSource:
             for name in top.folders:
                 findings.note(text_of(name), "folder without images beside images, left out")
             if classes:
-                findings.note(".", "has no class folders, so no labels")
+                findings.note(".", "has no class folders, so no labels", used=True)
             self.classes: tuple[str, ...] = ()
             chosen = (top,)
         else:
@@ -87,15 +87,10 @@ class FolderSource:
         return len(self._files)
 
     def __getitem__(self, index: int) -> Sample:
-        return self.read(index)
-
-    def read(self, index: int, *, keep_bad: bool = False) -> Sample:
         """Reads a sample.
 
         Args:
             index: Its position; negative from the end.
-            keep_bad: Whether a file that is no image is given all the same, where it claims to be
-                one by its suffix.
 
         Raises:
             IndexError: There is no such sample.
@@ -104,7 +99,7 @@ class FolderSource:
         """
         path, key, label = self._locate(index)
         text = text_of(path)
-        image = read_image_file(self._root + path, text, key, keep_bad=keep_bad)
+        image = read_image_file(self._root + path, text, key)
         return Sample(key, image, None if label == _UNLABELLED else label, {}, text)
 
     def path(self, index: int) -> str:

@@ -21,19 +21,17 @@ _NOT_ITS_FAULT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def read_image_file(file: bytes, path: str, key: str, *, keep_bad: bool) -> bytes:
+def read_image_file(file: bytes, path: str, key: str) -> bytes:
     """Reads an image file.
 
     Args:
         file: The file, as the system takes it.
         path: Its path within the source, for messages and for what its suffix claims.
         key: Key of the sample, for messages.
-        keep_bad: Whether what is no image is read all the same where its suffix claims one.
 
     Raises:
         NotAnImageError: It is no image by its content, and claims none by its suffix.
-        SampleError: It is no image although its suffix claims one, is larger than `MAX_SIZE`, is
-            no regular file, changes, or can't be read.
+        SampleError: It is larger than `MAX_SIZE`, no regular file, changes, or can't be read.
         StorageError: The process or the machine has no room for another open file.
     """
     try:
@@ -43,7 +41,7 @@ def read_image_file(file: bytes, path: str, key: str, *, keep_bad: bool) -> byte
             if not stat.S_ISREG(status.st_mode):
                 raise SampleError(f"{path}: no regular file", path=path, key=key)
             if status.st_size > _SNIFFED_FIRST:
-                judge(os.pread(handle, _HEAD_SIZE, 0), path, key, keep_bad=keep_bad)
+                refuse_other_files(os.pread(handle, _HEAD_SIZE, 0), path, key)
             if status.st_size > MAX_SIZE:
                 raise SampleError(
                     f"{path}: {status.st_size} bytes, more than the {MAX_SIZE} of an image",
@@ -58,20 +56,22 @@ def read_image_file(file: bytes, path: str, key: str, *, keep_bad: bool) -> byte
         raise kind(f"{path}: {error.strerror}", path=path, key=key) from error
     if len(data) != status.st_size:
         raise SampleError(f"{path}: changed while it was read", path=path, key=key)
-    judge(data, path, key, keep_bad=keep_bad)
+    refuse_other_files(data, path, key)
     return data
 
 
-def judge(data: bytes, path: str, key: str, *, keep_bad: bool) -> None:
-    """Refuses what is no image; see `read_image_file`."""
+def refuse_other_files(data: bytes, path: str, key: str) -> None:
+    """Refuses what neither is an image nor claims to be one by its suffix.
+
+    Raises:
+        NotAnImageError: It is such a file.
+    """
     if image_type(data) != "unknown":
         return
-    claims_image = image_suffix_size(path.encode("utf-8", "surrogateescape")) > 0
-    if claims_image and keep_bad:
+    if image_suffix_size(path.encode("utf-8", "surrogateescape")) > 0:
         return
     facts = f"no image: starts with {data[:_SHOWN]!r}" if data else "empty file"
-    kind = SampleError if claims_image else NotAnImageError
-    raise kind(f"{path}: {facts}", path=path, key=key)
+    raise NotAnImageError(f"{path}: {facts}", path=path, key=key)
 
 
 def _read(handle: int, size: int) -> bytes:

@@ -90,7 +90,7 @@ class ListSource:
         self.classes, self._labels = self._settle_labels(gathered.labels, classes)
         findings = Findings()
         if gathered.labels.first_missing is not None:
-            findings.note(file.name, "has no labels")
+            findings.note(file.name, "has no labels", used=True)
         self.report = findings.report()
         for part in (
             self._cuts,
@@ -105,15 +105,10 @@ class ListSource:
         return len(self._rows)
 
     def __getitem__(self, index: int) -> Sample:
-        return self.read(index)
-
-    def read(self, index: int, *, keep_bad: bool = False) -> Sample:
         """Reads a sample.
 
         Args:
             index: Its position; negative from the end.
-            keep_bad: Whether a file that is no image is given all the same, where it claims to be
-                one by its suffix.
 
         Raises:
             IndexError: There is no such sample.
@@ -128,7 +123,7 @@ class ListSource:
         given = json.loads(row[end:])
         convert = value_as if self._is_json else value_of_cell
         extra = {name: convert(given.get(name), kind) for name, kind in self.fields.items()}
-        image = read_image_file(self._root + path, text, key, keep_bad=keep_bad)
+        image = read_image_file(self._root + path, text, key)
         return Sample(key, image, None if label == UNLABELLED else label, extra, text)
 
     def path(self, index: int) -> str:

@@ -20,7 +20,7 @@ import xxhash
 
 from packer.sources.field_types import FieldTypes, type_of_value, value_as
 from packer.sources.findings import Findings
-from packer.sources.image_file import judge
+from packer.sources.image_file import refuse_other_files
 from packer.sources.labels import UNLABELLED, LabelColumn
 from packer.sources.repeats import repeats
 from packer.sources.row_table import RowTable, RowTableWriter
@@ -61,7 +61,7 @@ class TarSource:
         self.fields: Mapping[str, str] = types.settle()
         self.classes, self._labels = labels.settle(classes, self._where)
         if classes and not self.classes:
-            findings.note(path.name, "has no labels")
+            findings.note(path.name, "has no labels", used=True)
         self.report = findings.report()
         digest.update(self._labels.tobytes())
         digest.update(json.dumps([self.kind, self.classes, list(self.fields.items())]).encode())
@@ -71,15 +71,10 @@ class TarSource:
         return len(self._rows)
 
     def __getitem__(self, index: int) -> Sample:
-        return self.read(index)
-
-    def read(self, index: int, *, keep_bad: bool = False) -> Sample:
         """Reads a sample.
 
         Args:
             index: Its position; negative from the end.
-            keep_bad: Whether a file that is no image is given all the same, where it claims to be
-                one by its suffix.
 
         Raises:
             IndexError: There is no such sample.
@@ -103,7 +98,7 @@ class TarSource:
                 key=sample.key,
             )
         image = self._read(number, sample, path)
-        judge(image, path, sample.key, keep_bad=keep_bad)
+        refuse_other_files(image, path, sample.key)
         extra = {name: value_as(sample.extra.get(name), kind) for name, kind in self.fields.items()}
         return Sample(sample.key, image, None if label == UNLABELLED else label, extra, path)
 

@@ -107,7 +107,7 @@ class TarShard:
         if group is not None:
             yield group
         if not scan.ended:
-            self._findings.note(self._name, "lacks the blocks that end an archive")
+            self._findings.note(self._name, "lacks the blocks that end an archive", used=True)
 
     def _broken(
         self, group: _Group | None, usual: set[str], name: str | None, error: FormatError

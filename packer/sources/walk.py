@@ -38,6 +38,7 @@ _LITTER = re.compile(
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
 _NO_CLASS = (b".", b"__", b"@")
+_FOLLOWED = "link to a folder, followed"
 _DEAD = {
     errno.ENOENT: "dead link",
     errno.ENOTDIR: "dead link",
@@ -91,7 +92,7 @@ class _Walk:
             ) from error
         # The system lists in any order; the report shan't depend on it.
         for name, reason in sorted(self.odd):
-            self.findings.note(text_of(step.path + name), reason)
+            self.findings.note(text_of(step.path + name), reason, used=reason == _FOLLOWED)
         self.odd.clear()
         files.sort()
         folders.sort()
@@ -170,7 +171,7 @@ class _Walk:
             self._note(name, "link to a folder that another link leads to, left out")
             return False
         self.followed.add(identity)
-        self._note(name, "link to a folder, followed")
+        self._note(name, _FOLLOWED)
         return True
 
     def _note(self, name: bytes, reason: str) -> None:
