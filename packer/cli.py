@@ -42,6 +42,9 @@ def main() -> None:
     except PackError as error:
         click.echo(f"packer: {error}", err=True)
         status = _USAGE if isinstance(error, OptionError | UnknownFormatError) else _FAILED
+    except OSError as error:
+        click.echo(f"packer: {error}", err=True)
+        status = _FAILED
     except (KeyboardInterrupt, click.Abort):
         click.echo("packer: interrupted; run the same command again to go on", err=True)
         status = 128 + signal.SIGINT

@@ -63,7 +63,7 @@ def convert(
     policy = choose_policy(source, entry, options)
     if not len(source):
         raise SourceError("the source holds no files to pack")
-    workspace = Workspace(destination)
+    workspace = Workspace(destination.absolute())
     run = _Run(
         source=source,
         entry=entry,
@@ -93,6 +93,17 @@ def convert(
         raise
     with open_dataset(destination) as dataset:
         return dataset.manifest
+
+
+def plan_of(source: PackSource, *, format: str, options: ConvertOptions) -> str:
+    """Gives the fingerprint of a conversion, which the dataset's manifest will have.
+
+    Raises:
+        OptionError: The format can't hold what the policy makes of the source.
+    """
+    entry = format_entry(format)
+    policy = choose_policy(source, entry, options)
+    return fingerprint(entry, source.fingerprint, options.plan(policy), libraries(entry, policy))
 
 
 def choose_policy(source: PackSource, entry: FormatEntry, options: ConvertOptions) -> ImagePolicy:
@@ -154,8 +165,7 @@ class _Run:
             labelled=bool(source.classes),
             extra=bool(source.fields),
         )
-        self._libraries = libraries(entry, policy)
-        self.plan = fingerprint(entry, source.fingerprint, options.plan(policy), self._libraries)
+        self.plan = plan_of(source, format=entry.name, options=options)
 
     def pack(self) -> None:
         """Writes the shards that aren't done yet."""
@@ -205,6 +215,7 @@ class _Run:
             version=self._entry.version,
             reader_version=VERSION,
             packer_version=__version__,
+            plan=self.plan,
             samples=samples,
             classes=self._source.classes,
             fields=dict(self._source.fields),
@@ -214,7 +225,7 @@ class _Run:
             index=index,
             types=dict(sorted(tally.types.items())),
             decoders=dict(sorted(tally.decoders.items())),
-            libraries=self._libraries,
+            libraries=libraries(self._entry, self._policy),
             options=self._options.plan(self._policy) | {"on_error": self._options.on_error},
             source={
                 "kind": self._source.kind,

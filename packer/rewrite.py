@@ -44,9 +44,13 @@ def first_difference(dataset: Dataset, file: File) -> int | None:
         with tempfile.TemporaryDirectory() as directory:
             name = manifest.shards[numbers[0]].name.partition(".")[0]
             writer = make(Path(directory), name, contents)
-            for row in np.flatnonzero(dataset.index.shards == numbers[0]).tolist():
-                writer.write(_record(dataset, row))
-            written, _ = writer.finish()
+            try:
+                for row in np.flatnonzero(dataset.index.shards == numbers[0]).tolist():
+                    writer.write(_record(dataset, row))
+                written, _ = writer.finish()
+            except BaseException:
+                writer.abandon()
+                raise
             if file not in written:
                 return None
             return _compare(Path(directory) / file.name, dataset.root / file.name)

@@ -82,13 +82,18 @@ class ShardFile:
         if self._syncing is not None:
             self._syncing.result()
         os.fsync(self._descriptor)
-        os.close(self._descriptor)
+        self._close()
         return File(self._path.name, self.size, file_checksum(self._digests))
 
     def abandon(self) -> None:
         """Gives everything back; what was written stays, incomplete, under its temporary name."""
         self._pool.shutdown(cancel_futures=True)
-        os.close(self._descriptor)
+        self._close()
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def _send(self) -> None:
         block = self._parts

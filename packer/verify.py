@@ -84,7 +84,7 @@ class _Verification:
         self._folder = folder
         self._meter = meter
         self._report = Report(self._manifest.samples)
-        self._key_hashes = np.zeros(self._manifest.samples, np.uint64)
+        self._key_hashes = np.empty(0, np.uint64)
         self._index: Index | None = None
         self._windows: list[_Window] = []
 
@@ -114,6 +114,7 @@ class _Verification:
     def _open_index(self) -> None:
         try:
             self._index = self._dataset.index
+            self._key_hashes = np.zeros(len(self._index), np.uint64)
         except (CorruptDatasetError, StorageError) as error:
             self._report.faults.append(Fault(error.message, INDEX, error.offset))
 
@@ -121,8 +122,9 @@ class _Verification:
         self._add_windows(self._manifest.index, np.empty(0, np.int64))
         first = 0
         for number, shard in enumerate(self._manifest.shards):
-            rows = np.arange(first, first + shard.samples, dtype=np.int64)
-            first += shard.samples
+            last = first + (0 if self._index is None else shard.samples)
+            rows = np.arange(first, last, dtype=np.int64)
+            first = last
             self._add_windows(shard.files[0], self._placed(number, shard.files[0], rows))
             for companion in shard.files[1:]:
                 self._add_windows(companion, np.empty(0, np.int64))
@@ -138,11 +140,21 @@ class _Verification:
         good &= offsets <= file.bytes - lengths
         good &= (labels >= -1) & (labels < max(1, len(self._manifest.classes)))
         good &= (types >= 0) & (types < len(IMAGE_TYPES))
+        good &= (types == IMAGE_TYPES.index("pixels")) == self._manifest.pixels
+        if self._manifest.pixels:
+            heights, widths = index.heights[rows].astype(np.int64), index.widths[rows]
+            good &= (heights * widths * 3 == lengths) & self._has_shape(heights, widths)
         for row in rows[~good].tolist():
-            fault = Fault(f"row {row} points outside of its shard or classes", INDEX)
+            fault = Fault(f"row {row} contradicts the manifest", INDEX)
             self._report.faults.append(fault)
         placed: NDArray[np.int64] = rows[good][np.argsort(offsets[good], kind="stable")]
         return placed
+
+    def _has_shape(
+        self, heights: NDArray[np.int64], widths: NDArray[np.int32]
+    ) -> NDArray[np.bool_] | bool:
+        shape = self._manifest.shape
+        return True if shape is None else (heights == shape[0]) & (widths == shape[1])
 
     def _add_windows(self, file: File, rows: NDArray[np.int64]) -> None:
         """Cuts a file into windows, unless it is missing or of another size."""
@@ -215,7 +227,9 @@ class _Verification:
         offset = None if index is None else first_difference(self._dataset, file)
         if index is None or offset is None:
             return Fault("its bytes don't match their checksum", file.name)
-        number = [shard.name for shard in self._manifest.shards].index(file.name)
+        number = next(n for n, shard in enumerate(self._manifest.shards) if file in shard.files)
+        if file != self._manifest.shards[number].files[0]:
+            return Fault("its bytes are damaged", file.name, offset)
         rows = np.flatnonzero(index.shards == number)
         before = rows[index.offsets[rows] <= offset]
         key = index.key(int(before[np.argmax(index.offsets[before])] if len(before) else rows[0]))

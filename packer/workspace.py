@@ -21,7 +21,7 @@ from pathlib import Path
 
 from packer.claim import Claim
 from packer.shard_file import sync_directory, write_whole
-from readers.errors import DatasetExistsError, OptionError, StorageError
+from readers.errors import DatasetBusyError, DatasetExistsError, OptionError, StorageError
 from readers.manifest import MANIFEST
 
 SUFFIX = ".partial"
@@ -55,7 +55,9 @@ class Workspace:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._claim = Claim(self.path / "claim")
-        except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        except DatasetBusyError:
+            raise
+        except OSError as error:
             raise StorageError(
                 f"{self.path} can't be made: {error.strerror}; choose another destination",
                 path=str(self.path),

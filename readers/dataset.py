@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -123,18 +124,19 @@ class Dataset:
 
     def _row(self, index: int) -> int:
         samples = len(self)
-        row = index + samples if index < 0 else index
+        number = operator.index(index)
+        row = number + samples if number < 0 else number
         if not 0 <= row < samples:
             raise IndexError(f"sample {index} of {samples} in {self._root}")
-        return int(row)
+        return row
 
     def _rows(self, indices: Sequence[int] | NDArray[np.int64]) -> list[int]:
         rows = np.asarray(indices)
         if rows.size == 0:
             return []
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        if rows.ndim != 1 or rows.dtype.kind not in "iuO":
             raise TypeError(f"indices must be a sequence of integers, not {indices!r}")
-        if int(rows.min()) < 0 or int(rows.max()) >= len(self):
+        if rows.dtype.kind == "O" or int(rows.min()) < 0 or int(rows.max()) >= len(self):
             return [self._row(index) for index in rows.tolist()]
         found: list[int] = rows.tolist()
         return found
@@ -173,6 +175,7 @@ class _Records:
         self._open = (
             OpenFiles(folder, files, CopiedFile) if copy else OpenFiles(folder, files, MappedFile)
         )
+        self._classes = len(manifest.classes)
         self._check = check
         self._checked = bytearray(-(-manifest.samples // 8))
         self._shard, self._offset = index.shards.item, index.offsets.item
@@ -188,6 +191,8 @@ class _Records:
         if self._check != "never" and not self._checked[row >> 3] >> (row & 7) & 1:
             self._hold_against_checksum(row, data)
         label = self._label(row)
+        if label >= self._classes:
+            raise self._corrupt(row, f"its label {label} is none of {self._classes} classes")
         index = self.index
         return Sample(
             index.key(row),

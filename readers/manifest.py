@@ -1,17 +1,20 @@
 """manifest.json: what a dataset says of itself.
 
 It is written last, so a directory with a valid manifest is a complete dataset. It holds no time,
-host, user or absolute path: the same source and options give the same bytes.
+host, user or absolute path: the same source and options give the same bytes. Its last member,
+`checksum`, is the XXH3-128 of all the text before the comma that leads to it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from readers.checksum import digest
 from readers.errors import CorruptDatasetError, UnsupportedVersionError
 from readers.sample import JsonValue
 
@@ -19,6 +22,9 @@ MANIFEST = "manifest.json"
 INDEX = "index.arrow"
 VERSION = 1
 """Version of the manifest and the index that this library writes, and the newest it reads."""
+
+_SEALED = re.compile(rb'(.*),\n "checksum": "([0-9a-f]{32})"\n\}\n', re.DOTALL)
+_OPTIONS = {"image", "shuffle", "max_pixels", "on_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,8 @@ class Manifest:
     reader_version: int
     """Oldest `VERSION` of this library that reads the dataset."""
     packer_version: str
+    plan: str
+    """Fingerprint of source, options and versions; equal plans give equal datasets."""
     samples: int
     classes: tuple[str, ...]
     """In the order of the labels; empty without labels."""
@@ -97,7 +105,8 @@ class Manifest:
 
     def to_json(self) -> str:
         """Serializes it; the same manifest always gives the same text."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=True) + "\n"
+        body = json.dumps(asdict(self), indent=1, ensure_ascii=True).removesuffix("\n}")
+        return f'{body},\n "checksum": "{digest(body.encode()).hex()}"\n}}\n'
 
 
 def parse_manifest(text: bytes, path: Path) -> Manifest:
@@ -113,7 +122,7 @@ def parse_manifest(text: bytes, path: Path) -> Manifest:
     """
     try:
         raw = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _corrupt(path, f"it is no JSON: {error}") from error
     if not isinstance(raw, dict):
         raise _corrupt(path, "it holds no JSON object")
@@ -124,6 +133,9 @@ def parse_manifest(text: bytes, path: Path) -> Manifest:
             f"{VERSION}: upgrade dataset-packer",
             path=str(path.parent),
         )
+    sealed = _SEALED.fullmatch(text)
+    if sealed is None or digest(sealed[1]).hex().encode() != sealed[2]:
+        raise _corrupt(path, "its text doesn't match its checksum")
     try:
         return _parse(raw)
     except (KeyError, TypeError, ValueError) as error:
@@ -149,6 +161,7 @@ def _parse(raw: Mapping[str, Any]) -> Manifest:
         version=_count(raw["version"]),
         reader_version=_count(raw["reader_version"]),
         packer_version=_text(raw["packer_version"]),
+        plan=_text(raw["plan"]),
         samples=_count(raw["samples"]),
         classes=tuple(_text(name) for name in _list(raw["classes"])),
         fields={_text(name): _text(kind) for name, kind in _mapping(raw["fields"]).items()},
@@ -169,6 +182,11 @@ def _parse(raw: Mapping[str, Any]) -> Manifest:
     held = sum(shard.samples for shard in shards)
     if held != manifest.samples:
         raise ValueError(f"the shards hold {held} samples, not {manifest.samples}")
+    if len(set(manifest.classes)) < len(manifest.classes):
+        raise ValueError("two classes have one name")
+    "".join(manifest.classes).encode()
+    if not manifest.options.keys() >= _OPTIONS or not isinstance(manifest.options["image"], dict):
+        raise ValueError(f"the options lack some of {', '.join(sorted(_OPTIONS))}")
     return manifest
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from readers.dataset import Check, Dataset
 from readers.errors import UnsupportedVersionError
-from readers.registry import format_entry
+from readers.registry import FORMATS
 
 
 def open_dataset(
@@ -25,12 +25,17 @@ def open_dataset(
 
     Raises:
         DatasetNotFoundError: There is no complete dataset at the path.
-        UnknownFormatError: Its format isn't known here.
-        UnsupportedVersionError: A newer version wrote it.
+        UnsupportedVersionError: A newer version wrote it, or its format isn't known here.
         CorruptDatasetError: Its manifest is damaged.
     """
     dataset = Dataset(Path(path), copy=copy, check=check)
-    entry = format_entry(dataset.manifest.format)
+    entry = FORMATS.get(dataset.manifest.format)
+    if entry is None:
+        raise UnsupportedVersionError(
+            f"{path} has the format {dataset.manifest.format!r}, which this library doesn't know: "
+            "upgrade dataset-packer",
+            path=str(path),
+        )
     if dataset.manifest.version > entry.version:
         raise UnsupportedVersionError(
             f"{path} has version {dataset.manifest.version} of format {entry.name}, this library "

@@ -15,15 +15,18 @@ import click
 
 from packer.commands.display import Display, clock, size
 from packer.commands.image_options import chosen_policy, image_options
-from packer.commands.parameters import ByteSize, as_json, existing, place, quiet, workers
+from packer.commands.parameters import ByteSize, as_json, list_options, place, quiet, workers
 from packer.convert import convert as pack
+from packer.convert import plan_of
 from packer.dry_run import dry_run as dry_run_of
 from packer.options import ConvertOptions
 from packer.protocols import PackSource
 from packer.sources.folder import classes_of, splits_of
 from packer.sources.opening import open_source
 from readers.decode import MAX_PIXELS
-from readers.errors import OptionError, StorageError
+from readers.errors import DatasetExistsError, OptionError, PackError, StorageError
+from readers.manifest import MANIFEST
+from readers.opening import open_dataset
 from readers.registry import FORMATS, format_entry
 from readers.sample import JsonValue
 
@@ -38,9 +41,7 @@ from readers.sample import JsonValue
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File with the names of the classes, one a line, in the order of their labels.",
 )
-@click.option("--root", type=existing, help="Folder that the paths of a list start from.")
-@click.option("--path-column", help="Column of a list that holds the paths.")
-@click.option("--label-column", help="Column of a list that holds the labels.")
+@list_options
 @click.option("--shard-size", type=ByteSize(), help="Begin a new shard at this size, like 500MB.")
 @click.option(
     "--shard-samples", type=click.IntRange(min=1), help="Begin a new shard after so many samples."
@@ -125,6 +126,12 @@ def convert(
     _check_apart(source, destination)
     names = None if classes is None else _read_classes(classes)
     splits = splits_of(source) if source.is_dir() else ()
+    if splits and (destination / MANIFEST).exists():
+        raise DatasetExistsError(
+            f"{destination} is a dataset; {source} holds the splits {', '.join(splits)}, which "
+            "become datasets inside of it: choose another destination",
+            path=str(destination),
+        )
     if splits and names is None:
         names = tuple(sorted({name for split in splits for name in classes_of(source / split)}))
     results: list[dict[str, JsonValue]] = []
@@ -139,8 +146,14 @@ def convert(
                 label_column=label_column,
                 spool=_spool(destination, dry_run=dry_run),
             )
-            work = _predict if dry_run else _pack
-            results.append(work(opened, destination / split, format, options, display))
+            place = destination / split
+            if dry_run:
+                results.append(_predict(opened, place, format, options, display))
+            elif splits and _is_packed(place, plan_of(opened, format=format, options=options)):
+                display.say(f"{place} is complete already")
+                continue
+            else:
+                results.append(_pack(opened, place, format, options, display))
             if not as_json:
                 click.echo(_told(results[-1]))
     if as_json:
@@ -233,6 +246,15 @@ def _check_apart(source: Path, destination: Path) -> None:
             f"{destination} lies inside of {source}: choose a destination outside of the source",
             path=str(destination),
         )
+
+
+def _is_packed(destination: Path, plan: str) -> bool:
+    """Tells whether an earlier run of the same command had finished this split."""
+    try:
+        with open_dataset(destination) as dataset:
+            return dataset.manifest.plan == plan
+    except PackError:
+        return False
 
 
 def _spool(destination: Path, *, dry_run: bool) -> Path | None:

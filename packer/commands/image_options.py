@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import click
 
-from packer.commands.parameters import PictureSize
+from packer.commands.parameters import Command, PictureSize
 from packer.image_policy import (
     Check,
     Decode,
@@ -27,7 +27,6 @@ _POLICIES: dict[str, type[ImagePolicy]] = {
     "reencode": Reencode,
     "decode": Decode,
 }
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option(
@@ -67,7 +66,7 @@ _OPTIONS = (
 )
 
 
-def image_options(command: _Command) -> _Command:
+def image_options(command: Command) -> Command:
     """Adds the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)

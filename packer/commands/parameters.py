@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -56,3 +60,16 @@ workers = click.option(
     default=0,
     help="Threads that read and prepare; 0 chooses by the number of cores.",
 )
+
+
+def list_options(command: Command) -> Command:
+    """Adds the options that say how a list of images is to be read."""
+    for option in (
+        click.option("--label-column", help="Column of a list that holds the labels."),
+        click.option("--path-column", help="Column of a list that holds the paths."),
+        click.option(
+            "--root", type=existing, help="Folder that the paths of a list start from  [its own]"
+        ),
+    ):
+        command = option(command)
+    return command

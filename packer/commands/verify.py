@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from packer.commands.display import Display, size
-from packer.commands.parameters import as_json, existing, place, quiet, workers
+from packer.commands.parameters import as_json, existing, list_options, place, quiet, workers
 from packer.compare import compare
 from packer.fault import Fault
 from packer.sources.opening import open_source
@@ -25,7 +25,7 @@ from readers.opening import open_dataset
     type=existing,
     help="Also prove it equal to this: what it was packed from, or another dataset.",
 )
-@click.option("--root", type=existing, help="Folder that the paths of a list start from.")
+@list_options
 @workers
 @as_json
 @quiet
@@ -34,6 +34,8 @@ def verify(
     *,
     against: Path | None,
     root: Path | None,
+    path_column: str | None,
+    label_column: str | None,
     workers: int,
     as_json: bool,
     quiet: bool,
@@ -46,7 +48,13 @@ def verify(
         if against is not None and not faults:
             display.say(f"look through {against}")
             with open_dataset(dataset) as opened:
-                source = open_source(against, root=root, classes=opened.classes or None)
+                source = open_source(
+                    against,
+                    root=root,
+                    path_column=path_column,
+                    label_column=label_column,
+                    classes=opened.classes or None,
+                )
                 result = compare(opened, source, workers=workers, on_progress=display)
             compared = result.samples
             faults += result.faults
