@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
 from array import array
 from pathlib import Path
@@ -17,7 +18,6 @@ class Spool:
     def __init__(self, directory: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=directory, buffering=1 << 16)  # noqa: SIM115 - closed by close()
         self._ends = array("q", [0])
-        self._data = memoryview(b"")
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -35,17 +35,16 @@ class Spool:
     def freeze(self) -> None:
         """Ends the appending; from now on the strings can be read."""
         self._file.flush()
-        if self.size:
-            mapped = mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ)
-            self._data = memoryview(mapped)
 
     def __getitem__(self, row: int) -> bytes:
-        return bytes(self._data[self._ends[row] : self._ends[row + 1]])
+        start = self._ends[row]
+        return os.pread(self._file.fileno(), self._ends[row + 1] - start, start)
 
-    @property
     def data(self) -> memoryview:
-        """All strings, one after the other, memory-mapped."""
-        return self._data
+        """Gives all strings, one after the other, memory-mapped."""
+        if not self.size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ))
 
     def offsets(self) -> NDArray[np.int64]:
         """Gives where the strings start and end: int64, shape (strings + 1,)."""
@@ -53,5 +52,4 @@ class Spool:
 
     def close(self) -> None:
         """Gives the file back."""
-        self._data = memoryview(b"")
         self._file.close()

@@ -103,7 +103,7 @@ def test_nothing_to_pack_is_said_and_leaves_nothing(tmp_path: Path, format: Pack
 def test_shards_hold_as_many_samples_as_asked(
     tmp_path: Path, format: Packing, samples: int
 ) -> None:
-    source = MemorySource([a_sample(number) for number in range(samples)])
+    source = MemorySource([a_sample(number) for number in range(samples)], ("x",))
     with pack(source, tmp_path / "o", format, shard_samples=7, workers=8) as packed:
         held = [shard.samples for shard in packed.manifest.shards]
         assert sum(held) == samples
