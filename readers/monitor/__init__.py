@@ -1,0 +1,1 @@
+"""Measures what a data loader does, in any framework."""
