@@ -1,7 +1,7 @@
 """What is measured of a loader: one record a batch in a worker, one a step in the main process.
 
-All times are nanoseconds; stamps are of `time.perf_counter_ns`, which on Linux is CLOCK_MONOTONIC, so
-those of different processes of one machine compare directly.
+All times are nanoseconds. Stamps are of `time.perf_counter_ns`, which on Linux is CLOCK_MONOTONIC,
+so those of different processes of one machine compare directly.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class BatchRecord:
     @property
     def blocked(self) -> int:
         """Time of dataset and transform that was neither on nor waiting for a CPU."""
-        if self.cpu == UNKNOWN or self.queued == UNKNOWN:
+        if UNKNOWN in {self.cpu, self.queued}:
             return UNKNOWN
         return max(0, self.dataset + self.transform - self.cpu - self.queued)
 
@@ -157,7 +157,7 @@ class LoaderFacts:
     cores: int
     """Cores that this process may use."""
     storage: str
-    """Type of the file system that the dataset lies on, such as `ext4` or `nfs`; empty if unknown."""
+    """Type of the dataset's file system, such as `ext4` or `nfs`; empty if unknown."""
     format: str
     """Format of our dataset; empty for others."""
     dataset: str
