@@ -18,7 +18,7 @@ from readers.extents import CopiedFile, MappedFile, OpenFiles
 from readers.folder import Folder
 from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
-from readers.sample import Image, Sample
+from readers.sample import Image, Pixels, Sample
 
 Check = Literal["first", "always", "never"]
 """When the bytes of an image are held against their checksum: the first time that a process reads
@@ -77,7 +77,7 @@ class Dataset:
             IndexError: There is no such sample.
             CorruptDatasetError: The dataset is damaged there.
         """
-        return self._ready().read(self._row(index))
+        return self._ready().read([self._row(index)])[0]
 
     def read_many(self, indices: Sequence[int] | NDArray[np.int64], /) -> list[Sample]:
         """Reads samples, in the order asked; repeats are allowed.
@@ -89,8 +89,7 @@ class Dataset:
             IndexError: There is no such sample.
             CorruptDatasetError: The dataset is damaged at one of them.
         """
-        read = self._ready().read
-        return [read(row) for row in self._rows(indices)]
+        return self._ready().read(self._rows(indices))
 
     def close(self) -> None:
         """Gives back files and mappings. Closing twice is fine; reading afterwards raises."""
@@ -165,9 +164,7 @@ class _Records:
     """What a process has open of a dataset."""
 
     def __init__(self, folder: Folder, manifest: Manifest, copy: bool, check: Check) -> None:  # noqa: FBT001
-        self.index = index = Index(
-            folder.map(manifest.index), manifest.samples, folder.path / INDEX
-        )
+        self.index = Index(folder.map(manifest.index), manifest.samples, folder.path / INDEX)
         self._root = folder.path
         self._manifest = manifest
         self._files = files = tuple(shard.files[0] for shard in manifest.shards)
@@ -178,44 +175,52 @@ class _Records:
         self._classes = len(manifest.classes)
         self._check = check
         self._checked = bytearray(-(-manifest.samples // 8))
-        self._shard, self._offset = index.shards.item, index.offsets.item
-        self._length, self._label = index.lengths.item, index.labels.item
 
-    def read(self, row: int) -> Sample:
-        number, offset, length = self._shard(row), self._offset(row), self._length(row)
-        if not (0 <= number < len(self._files)) or not (
-            0 <= offset <= offset + length <= self._files[number].bytes
-        ):
-            raise self._corrupt(row, "its place lies outside of the shards")
-        data = self._open[number].read(offset, length)
-        if self._check != "never" and not self._checked[row >> 3] >> (row & 7) & 1:
-            self._hold_against_checksum(row, data)
-        label = self._label(row)
-        if label >= self._classes:
-            raise self._corrupt(row, f"its label {label} is none of {self._classes} classes")
-        index = self.index
-        return Sample(
-            index.key(row),
-            self._pixels(row, data) if self._manifest.pixels else data,
-            label if label >= 0 else None,
-            index.extra(row) if self._manifest.fields else {},
-            index.path(row),
-        )
+    def read(self, rows: list[int]) -> list[Sample]:
+        index, files, opened = self.index, self._files, self._open
+        pixels, has_fields = self._manifest.pixels, bool(self._manifest.fields)
+        checks, checked = self._check != "never", self._checked
+        samples = []
+        for row, number, offset, length, label in zip(rows, *index.places(rows), strict=True):
+            if not 0 <= number < len(files) or not (
+                0 <= offset <= offset + length <= files[number].bytes
+            ):
+                raise self._corrupt(row, "its place lies outside of the shards")
+            image: Image
+            if pixels:
+                image = opened[number].read_array(offset, length)
+            else:
+                image = opened[number].read(offset, length)
+            if checks and not checked[row >> 3] >> (row & 7) & 1:
+                self._hold_against_checksum(row, image)
+            if label >= self._classes:
+                raise self._corrupt(row, f"its label {label} is none of {self._classes} classes")
+            samples.append(
+                Sample(
+                    index.key(row),
+                    self._shaped(row, image) if isinstance(image, np.ndarray) else image,
+                    label if label >= 0 else None,
+                    index.extra(row) if has_fields else {},
+                    index.path(row),
+                )
+            )
+        return samples
 
-    def _hold_against_checksum(self, row: int, data: bytes | memoryview) -> None:
+    def _hold_against_checksum(self, row: int, image: Image) -> None:
+        data = image.data if isinstance(image, np.ndarray) else image
         if digest(data) != self.index.checksums[row].tobytes():
             raise self._corrupt(row, "its bytes don't match their checksum")
         if self._check == "first":
             self._checked[row >> 3] |= 1 << (row & 7)
 
-    def _pixels(self, row: int, data: bytes | memoryview) -> Image:
+    def _shaped(self, row: int, image: Pixels) -> Pixels:
         height, width = self.index.heights.item(row), self.index.widths.item(row)
-        if height * width * 3 != len(data):
-            raise self._corrupt(row, f"{len(data)} bytes are no {height} x {width} x 3 pixels")
-        return np.frombuffer(data, np.uint8).reshape(height, width, 3)
+        if height < 0 or width < 0 or height * width * 3 != len(image):
+            raise self._corrupt(row, f"{len(image)} bytes are no {height} x {width} x 3 pixels")
+        return image.reshape(height, width, 3)
 
     def _corrupt(self, row: int, reason: str) -> CorruptDatasetError:
-        number, offset = self._shard(row), self._offset(row)
+        number, offset = self.index.shards.item(row), self.index.offsets.item(row)
         shard = self._files[number].name if 0 <= number < len(self._files) else None
         key = self.index.key(row)
         return CorruptDatasetError(

@@ -7,6 +7,9 @@ import resource
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from readers.errors import CorruptDatasetError
 from readers.folder import Folder
 from readers.manifest import File
@@ -30,12 +33,24 @@ class CopiedFile:
             return data
         return self._read_rest(data, offset, length)
 
+    def read_array(self, offset: int, length: int, /) -> NDArray[np.uint8]:
+        """Reads one extent into an array of its own, which may be written to."""
+        data = np.empty(length, np.uint8)
+        done = os.preadv(self._descriptor, [data.data], offset)
+        if done < length:
+            data[done:] = np.frombuffer(
+                self._read_rest(b"", offset + done, length - done), np.uint8
+            )
+        return data
+
     def _read_rest(self, data: bytes, offset: int, length: int) -> bytes:
         """Goes on after a short read: Linux reads 2 GiB at most, network mounts less."""
         parts = [data]
         done = len(data)
-        while parts[-1] and done < length:
+        while done < length:
             parts.append(os.pread(self._descriptor, length - done, offset + done))
+            if not parts[-1]:
+                break
             done += len(parts[-1])
         if done < length:
             raise CorruptDatasetError(
@@ -61,6 +76,10 @@ class MappedFile:
     def read(self, offset: int, length: int, /) -> memoryview:
         """Gives a view of one extent that lies within the file."""
         return self._view[offset : offset + length]
+
+    def read_array(self, offset: int, length: int, /) -> NDArray[np.uint8]:
+        """Gives a view of one extent as an array, which may not be written to."""
+        return np.frombuffer(self._view, np.uint8, length, offset)
 
 
 OpenFile = TypeVar("OpenFile", CopiedFile, MappedFile)

@@ -107,6 +107,23 @@ class Index:
     def __len__(self) -> int:
         return int(self._batch.num_rows)
 
+    def places(self, rows: list[int]) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Gives shard, offset, length and label of some samples."""
+        if len(rows) == 1:
+            row = rows[0]
+            return (
+                [self.shards.item(row)],
+                [self.offsets.item(row)],
+                [self.lengths.item(row)],
+                [self.labels.item(row)],
+            )
+        return (
+            self.shards[rows].tolist(),
+            self.offsets[rows].tolist(),
+            self.lengths[rows].tolist(),
+            self.labels[rows].tolist(),
+        )
+
     def key(self, row: int) -> str:
         """Gives the key of a sample."""
         return self._text(self._keys, row, "strict")
