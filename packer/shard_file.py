@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from readers.manifest import File
 
 _BLOCKS_IN_FLIGHT = 4
 _BLOCKS_BETWEEN_SYNCS = 16
+_BYTES_AT_ONCE = 1 << 17
 _PARTS_AT_ONCE = 512
 
 
@@ -112,9 +114,7 @@ class ShardFile:
             self._syncing = self._pool.submit(os.fdatasync, self._descriptor)
 
     def _write(self, block: list[Buffer], offset: int) -> bytes:
-        for start in range(0, len(block), _PARTS_AT_ONCE):
-            parts = block[start : start + _PARTS_AT_ONCE]
-            wanted = sum(map(len, parts))
+        for parts, wanted in _pieces(block):
             written = os.pwritev(self._descriptor, parts, offset)
             if written < wanted:
                 self._write_rest(memoryview(b"".join(parts))[written:], offset + written)
@@ -126,6 +126,26 @@ class ShardFile:
             written = os.pwrite(self._descriptor, rest, offset)
             rest = rest[written:]
             offset += written
+
+
+def _pieces(block: list[Buffer]) -> Iterator[tuple[list[Buffer], int]]:
+    """Cuts a block into what is written at once, with its size.
+
+    A page cache that is filled by small writes takes small pages that lie around, where one filled
+    by megabytes asks for contiguous ones, which are dear on virtual machines.
+    """
+    parts: list[Buffer] = []
+    size = 0
+    for whole in block:
+        for start in range(0, len(whole), _BYTES_AT_ONCE):
+            part = memoryview(whole)[start : start + _BYTES_AT_ONCE]
+            if parts and (size + len(part) > _BYTES_AT_ONCE or len(parts) == _PARTS_AT_ONCE):
+                yield parts, size
+                parts, size = [], 0
+            parts.append(part)
+            size += len(part)
+    if parts:
+        yield parts, size
 
 
 def write_array(path: Path, head: bytes, values: NDArray[np.generic]) -> File:

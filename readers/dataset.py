@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from readers.checksum import digest
-from readers.errors import CorruptDatasetError, DatasetNotFoundError
+from readers.errors import CorruptDatasetError, DatasetNotFoundError, FormatError
 from readers.extents import CopiedFile, MappedFile, OpenFiles
 from readers.folder import Folder
 from readers.index import Index
@@ -38,7 +38,9 @@ class Dataset:
         self._copy = copy
         self._check = check
         self._folder = Folder(root)
-        self._manifest = _load_manifest(self._folder)
+        text = _read_manifest(self._folder)
+        self._seal = digest(text)
+        self._manifest = parse_manifest(text, root / MANIFEST)
         self._closed = False
         self._records: _Records | None = None
 
@@ -109,7 +111,7 @@ class Dataset:
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self._root, self._copy, self._check)
+        return _reopen, (self._root, self._copy, self._check, self._seal)
 
     def __repr__(self) -> str:
         return f"<{self._manifest.format} dataset {self._root}: {len(self)} samples>"
@@ -141,14 +143,20 @@ class Dataset:
         return found
 
 
-def _reopen(root: Path, copy: bool, check: Check) -> Dataset:  # noqa: FBT001 - pickle passes positions
-    return Dataset(root, copy=copy, check=check)
+def _reopen(root: Path, copy: bool, check: Check, seal: bytes) -> Dataset:  # noqa: FBT001 - pickle's
+    dataset = Dataset(root, copy=copy, check=check)
+    if dataset._seal != seal:  # noqa: SLF001 - the class's own way out of a pickle
+        raise FormatError(
+            f"{root} was replaced by another dataset since the reader was made; open it anew",
+            path=str(root),
+        )
+    return dataset
 
 
-def _load_manifest(folder: Folder) -> Manifest:
+def _read_manifest(folder: Folder) -> bytes:
     root = folder.path
     try:
-        text = folder.read(MANIFEST)
+        return folder.read(MANIFEST)
     except FileNotFoundError as error:
         inside = sorted(path.parent.name for path in root.glob(f"*/{MANIFEST}"))
         found = (
@@ -157,7 +165,6 @@ def _load_manifest(folder: Folder) -> Manifest:
             else f"has no {MANIFEST}, so it is no complete dataset; 'packer convert' makes one"
         )
         raise DatasetNotFoundError(f"{root} {found}", path=str(root)) from error
-    return parse_manifest(text, root / MANIFEST)
 
 
 class _Records:

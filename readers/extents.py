@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-from collections import OrderedDict
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -96,15 +95,15 @@ class OpenFiles(Generic[OpenFile]):
         self._folder = folder
         self._files = files
         self._kind: type[OpenFile] = kind
-        self._open: OrderedDict[int, OpenFile] = OrderedDict()
+        self._open: dict[int, OpenFile] = {}
         self._limit = _open_limit()
 
     def __getitem__(self, number: int) -> OpenFile:
         file = self._open.get(number)
         if file is None:
             file = self._open[number] = self._kind(self._folder, self._files[number])
-            while len(self._open) > self._limit:
-                self._open.popitem(last=False)
+            for first in tuple(self._open)[: -self._limit]:
+                self._open.pop(first, None)
         return file
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from pathlib import Path
 
+import pyarrow as pa
+
 from readers.errors import CorruptDatasetError, DatasetNotFoundError, StorageError
 from readers.manifest import File
+
+_PIECE = 1 << 20
 
 
 class Folder:
@@ -82,7 +85,9 @@ class Folder:
         try:
             if not file.bytes:
                 return memoryview(b"")
-            return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+            # Arrow's mapping outlives its descriptor; Python's own keeps one as long as it lives.
+            with pa.memory_map(f"/dev/fd/{descriptor}") as mapped:
+                return memoryview(mapped.read_buffer())
         except OSError as error:
             raise StorageError(
                 f"{self.path / file.name} can't be memory-mapped: {error.strerror}",
@@ -96,10 +101,20 @@ class Folder:
 
         Raises:
             FileNotFoundError: It isn't there.
+            StorageError: It can't be read.
         """
-        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._descriptor)
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read()
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._descriptor)
+            try:
+                return b"".join(iter(lambda: os.read(descriptor, _PIECE), b""))
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(
+                f"{self.path / name} can't be read: {error.strerror}", path=str(self.path / name)
+            ) from error
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
