@@ -24,6 +24,7 @@ VERSION = 1
 """Version of the manifest and the index that this library writes, and the newest it reads."""
 
 _SEALED = re.compile(rb'(.*),\n "checksum": "([0-9a-f]{32})"\n\}\n', re.DOTALL)
+_LARGEST = (1 << 63) - 1
 _OPTIONS = {"image", "shuffle", "max_pixels", "on_error"}
 
 
@@ -204,8 +205,8 @@ def _text(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"expected a number from 0 on, found {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+        raise TypeError(f"expected a number from 0 to 2**63 - 1, found {value!r}")
     return value
 
 
