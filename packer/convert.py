@@ -103,7 +103,9 @@ def plan_of(source: PackSource, *, format: str, options: ConvertOptions) -> str:
     """
     entry = format_entry(format)
     policy = choose_policy(source, entry, options)
-    return fingerprint(entry, source.fingerprint, options.plan(policy), libraries(entry, policy))
+    return fingerprint(
+        entry, source.fingerprint, options.plan(entry, policy), libraries(entry, policy)
+    )
 
 
 def choose_policy(source: PackSource, entry: FormatEntry, options: ConvertOptions) -> ImagePolicy:
@@ -226,7 +228,8 @@ class _Run:
             types=dict(sorted(tally.types.items())),
             decoders=dict(sorted(tally.decoders.items())),
             libraries=libraries(self._entry, self._policy),
-            options=self._options.plan(self._policy) | {"on_error": self._options.on_error},
+            options=self._options.plan(self._entry, self._policy)
+            | {"on_error": self._options.on_error},
             source={
                 "kind": self._source.kind,
                 "fingerprint": self._source.fingerprint,
@@ -240,7 +243,7 @@ class _Run:
     def _is_full(self, shard: _OpenShard, outcome: Outcome) -> bool:
         if outcome.record is None:
             return False
-        limit, samples = self._options.shard_size, self._options.shard_samples
+        limit, samples = self._options.shard_limit(self._entry), self._options.shard_samples
         if samples is not None and shard.samples >= samples:
             return True
         return limit is not None and shard.size + len(outcome.record.image) > limit

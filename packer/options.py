@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from packer.image_policy import ImagePolicy, to_json
 from readers.decode import MAX_PIXELS
 from readers.errors import OptionError
+from readers.registry import FormatEntry
 from readers.sample import JsonValue
 
 OnError = Literal["stop", "skip", "keep"]
@@ -25,7 +26,8 @@ class ConvertOptions:
     """What happens to the pixels; None keeps the bytes where the format holds files, and decodes
     where it holds pixels only."""
     shard_size: int | None = None
-    """Bytes after which a new shard begins; a shard is never larger, unless by a single sample."""
+    """Bytes of images after which a new shard begins; None for what the format's row says, unless
+    `shard_samples` is given."""
     shard_samples: int | None = None
     """Samples after which a new shard begins."""
     shuffle: int | None = None
@@ -58,11 +60,17 @@ class ConvertOptions:
         if self.on_error not in get_args(OnError):
             raise OptionError(f"on_error is one of {', '.join(get_args(OnError))}")
 
-    def plan(self, policy: ImagePolicy) -> dict[str, JsonValue]:
-        """Gives the options that decide what good samples become, with the policy chosen."""
+    def shard_limit(self, entry: FormatEntry) -> int | None:
+        """Settles the bytes after which a new shard begins."""
+        if self.shard_size is None and self.shard_samples is None:
+            return entry.shard_size
+        return self.shard_size
+
+    def plan(self, entry: FormatEntry, policy: ImagePolicy) -> dict[str, JsonValue]:
+        """Gives the options that decide what good samples become, as they were settled."""
         return {
             "image": to_json(policy),
-            "shard_size": self.shard_size,
+            "shard_size": self.shard_limit(entry),
             "shard_samples": self.shard_samples,
             "shuffle": self.shuffle,
             "max_pixels": self.max_pixels,

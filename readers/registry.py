@@ -29,6 +29,8 @@ class FormatEntry:
     """Whether it holds decoded ones."""
     stock: str
     """The few lines that read a shard without this library; `shard` is its path."""
+    shard_size: int | None = None
+    """Bytes after which a new shard begins unless told otherwise; None for a single shard."""
     extra: str | None = None
     """Extra of the distribution that installs what `needs` names."""
     needs: tuple[str, ...] = ()
@@ -104,6 +106,7 @@ else:
         version=1,
         encoded=True,
         pixels=False,
+        shard_size=1_000_000_000,
         stock="""\
 import webdataset
 samples = webdataset.WebDataset(shard, shardshuffle=False)

@@ -42,7 +42,11 @@ from readers.sample import JsonValue
     help="File with the names of the classes, one a line, in the order of their labels.",
 )
 @list_options
-@click.option("--shard-size", type=ByteSize(), help="Begin a new shard at this size, like 500MB.")
+@click.option(
+    "--shard-size",
+    type=ByteSize(),
+    help="Begin a new shard at this size, like 500MB.  [webdataset 1GB, others one shard]",
+)
 @click.option(
     "--shard-samples", type=click.IntRange(min=1), help="Begin a new shard after so many samples."
 )

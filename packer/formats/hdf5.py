@@ -107,7 +107,7 @@ def _reserve(twin: h5py.File, shape: tuple[int, ...], path: Path) -> None:
     properties.set_layout(h5py.h5d.CONTIGUOUS)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    properties.set_obj_track_times(False)  # noqa: FBT003 - no name in h5py
+    properties.set_obj_track_times(False)
     space = h5py.h5s.create_simple(shape)
     made = h5py.h5d.create(twin.id, b"image", h5py.h5t.STD_U8LE, space, properties)
     start = made.get_offset()
