@@ -320,6 +320,6 @@ def _storage_error(
     wanted = "more is needed" if needed is None else f"some {needed} bytes are needed"
     return StorageFullError(
         f"no room is left for {path}: {wanted}, {room.f_bavail * room.f_frsize} are free "
-        f"({error.strerror}); what is finished is kept: make room and run the same command again",
+        f"({os.strerror(error.errno or 0)}); what is finished is kept: make room and run the same command again",
         path=str(path),
     )
