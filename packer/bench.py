@@ -44,7 +44,7 @@ _CLASSES = 10
 _HEIGHT, _WIDTH = 375, 500
 _QUALITY = 92
 _CELLS = (5, 40)
-_GRAIN = (20, 100)
+_GRAIN = (30, 115)
 
 Result = TypeVar("Result")
 

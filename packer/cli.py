@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -16,6 +17,7 @@ from packer.version import __version__
 from readers.errors import OptionError, PackError, UnknownFormatError
 
 _FAILED, _USAGE = 1, 2
+_SECONDS_BETWEEN_REMINDERS = 0.3
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -33,7 +35,7 @@ def main() -> None:
 
     Exit status: 0 done, 1 the data or the run failed, 2 wrong usage, 130 and 143 interrupted.
     """
-    signal.signal(signal.SIGTERM, _end)
+    interruption = _Interruption()
     try:
         status = packer(standalone_mode=False)
     except click.ClickException as error:
@@ -46,11 +48,35 @@ def main() -> None:
         click.echo(f"packer: {error}", err=True)
         status = _FAILED
     except (KeyboardInterrupt, click.Abort):
-        click.echo("packer: interrupted; run the same command again to go on", err=True)
-        status = 128 + signal.SIGINT
+        status = interruption.end()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(status)
 
 
-def _end(number: int, _frame: FrameType | None) -> None:
-    click.echo("packer: terminated; run the same command again to go on", err=True)
-    sys.exit(128 + number)
+class _Interruption:
+    """Ends the run on SIGINT and SIGTERM.
+
+    Python swallows an exception that a handler raises within a destructor, so it is raised again
+    until the run has come to an end.
+    """
+
+    def __init__(self) -> None:
+        self._number = signal.SIGINT
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._interrupt)
+        signal.signal(signal.SIGALRM, self._remind)
+
+    def end(self) -> int:
+        """Stops the reminders and gives the exit status."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        how = "terminated" if self._number == signal.SIGTERM else "interrupted"
+        click.echo(f"packer: {how}; run the same command again to go on", err=True)
+        return 128 + self._number
+
+    def _interrupt(self, number: int, _frame: FrameType | None) -> NoReturn:
+        self._number = signal.Signals(number)
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN_REMINDERS, _SECONDS_BETWEEN_REMINDERS)
+        raise KeyboardInterrupt
+
+    def _remind(self, _number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt

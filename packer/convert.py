@@ -20,7 +20,7 @@ from packer.pipeline import Outcome, Pipeline
 from packer.plan import fingerprint, libraries, packing_order
 from packer.progress import Meter, OnProgress
 from packer.protocols import Contents, PackSource, Record, ShardWriter
-from packer.shard_file import sync_directory, write_whole
+from packer.shard_file import write_whole
 from packer.version import __version__
 from packer.workspace import Workspace
 from readers.errors import OptionError, PackError, SourceError, StorageError, StorageFullError
@@ -192,10 +192,14 @@ class _Run:
 
     def bytes_to_come(self) -> int | None:
         """Estimates what is still to be written, from what was; None if nothing was."""
-        if self._shard is None or not self._shard.samples:
-            return None
         done = sum(done.shard.samples for done in self._done)
-        return self._shard.size // self._shard.samples * (len(self._source) - done)
+        if self._shard is not None and self._shard.samples:
+            each = self._shard.size // self._shard.samples
+        elif done:
+            each = sum(done.shard.bytes for done in self._done) // done
+        else:
+            return None
+        return each * (len(self._source) - done)
 
     def write_manifest(self) -> None:
         """Writes the index and, last, the manifest."""
@@ -211,7 +215,8 @@ class _Run:
             reasons = "; ".join(f"{item.path}: {item.reason}" for item in tally.ledger[:3])
             raise SourceError(f"none of {len(self._source)} files can be packed ({reasons})")
         self._meter.begin("index", samples)
-        index = write_index(self._workspace.dataset, self._batches, self._workspace.open)
+        index = write_index(self._workspace.open, self._batches)
+        self._workspace.place(index)
         manifest = Manifest(
             format=self._entry.name,
             version=self._entry.version,
@@ -263,9 +268,7 @@ class _Run:
     def _commit(self, shard: _OpenShard, position: int) -> None:
         files = shard.finish()
         self._shard = None
-        for file in files:
-            (self._workspace.open / file.name).rename(self._workspace.dataset / file.name)
-        sync_directory(self._workspace.dataset)
+        self._workspace.place(*files)
         done = DoneShard(Shard(shard.samples, files), position, self._tally)
         self._journal.commit(len(self._done), done)
         self._done.append(done)
@@ -317,9 +320,10 @@ def _storage_error(
     if error.errno not in _NO_ROOM:
         return StorageError(f"{error.filename or path}: {error.strerror}", path=str(path))
     room = os.statvfs(path)
-    wanted = "more is needed" if needed is None else f"some {needed} bytes are needed"
+    free = room.f_bavail * room.f_frsize
+    wanted = f"more than {free}" if needed is None else f"some {needed}"
     return StorageFullError(
-        f"no room is left for {path}: {wanted}, {room.f_bavail * room.f_frsize} are free "
-        f"({os.strerror(error.errno or 0)}); what is finished is kept: make room and run the same command again",
+        f"no room is left for {path} ({os.strerror(error.errno or 0)}): {wanted} bytes are needed, "
+        f"{free} are free; what is finished is kept, make room and run the same command again",
         path=str(path),
     )

@@ -22,15 +22,12 @@ from readers.index import COLUMNS, SCHEMA
 from readers.manifest import INDEX, File
 
 
-def write_index(
-    directory: Path, batches: Callable[[], Iterator[pa.RecordBatch]], spool: Path
-) -> File:
+def write_index(directory: Path, batches: Callable[[], Iterator[pa.RecordBatch]]) -> File:
     """Writes the index.
 
     Args:
-        directory: Where `index.arrow` is made.
+        directory: Where `index.arrow` is made, and temporary files.
         batches: Gives all rows, in order; called once a column.
-        spool: Directory for temporary files.
 
     Raises:
         OSError: The storage refuses.
@@ -38,7 +35,7 @@ def write_index(
     with ExitStack() as stack:
         rows = sum(batch.num_rows for batch in batches())
         arrays = [
-            _column(kind, rows, (batch.column(name) for batch in batches()), spool, stack)
+            _column(kind, rows, (batch.column(name) for batch in batches()), directory, stack)
             for name, kind in COLUMNS
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -93,18 +93,15 @@ class Rows:
         """Completes the file; where the images lie goes into one beside it."""
         if self._columns["key"]:
             self._flush()
-        self._close()
+        self._writer.close()
+        self._stream.close()
         np.save(self._path.with_suffix(".offsets.npy"), offsets)
         for path in (self._path, self._path.with_suffix(".offsets.npy")):
             with path.open("rb") as stream:
                 os.fsync(stream.fileno())
 
     def abandon(self) -> None:
-        """Closes the file, incomplete."""
-        self._close()
-
-    def _close(self) -> None:
-        self._writer.close()
+        """Closes the file, incomplete or not."""
         self._stream.close()
 
     def _flush(self) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from packer.claim import Claim
 from packer.shard_file import sync_directory, write_whole
 from readers.errors import DatasetBusyError, DatasetExistsError, OptionError, StorageError
-from readers.manifest import MANIFEST
+from readers.manifest import MANIFEST, File
 
 SUFFIX = ".partial"
 
@@ -42,9 +42,12 @@ class Workspace:
         """Makes or finds the workspace and takes the claim.
 
         Raises:
+            OptionError: The destination has no name.
             DatasetBusyError: Another run holds it.
             StorageError: It can't be made there.
         """
+        if not destination.name:
+            raise OptionError(f"{destination} can't be a dataset: choose a directory inside of it")
         self.destination = destination
         self.path = destination.with_name(destination.name + SUFFIX)
         self.open = self.path / "open"
@@ -102,26 +105,34 @@ class Workspace:
         _remove(self.open)
         self.open.mkdir()
 
+    def place(self, *files: File) -> None:
+        """Moves finished files from `open` to `dataset`."""
+        for file in files:
+            (self.open / file.name).rename(self.dataset / file.name)
+        sync_directory(self.dataset)
+
     def publish(self) -> None:
         """Gives the finished dataset its name and removes the workspace."""
-        sync_directory(self.dataset)
-        if self.destination.exists() and self.dataset.exists():
+        if self.dataset.exists():
+            self._rename()
+        sync_directory(self.destination.parent)
+        self.discard()
+
+    def _rename(self) -> None:
+        if self.destination.exists():
             if next(self.destination.iterdir(), None) is None:
                 self.destination.rmdir()
             else:
                 _remove(self._replaced)
                 self.destination.rename(self._replaced)
-        if self.dataset.exists():
-            try:
-                self.dataset.rename(self.destination)
-            except OSError as error:
-                raise StorageError(
-                    f"{self.dataset} can't be renamed to {self.destination}: {error.strerror}; if "
-                    "that is where a file system is mounted, choose a directory inside of it",
-                    path=str(self.destination),
-                ) from error
-        sync_directory(self.destination.parent)
-        self.discard()
+        try:
+            self.dataset.rename(self.destination)
+        except OSError as error:
+            raise StorageError(
+                f"{self.dataset} can't be renamed to {self.destination}: {error.strerror}; if that "
+                "is where a file system is mounted, choose a directory inside of it",
+                path=str(self.destination),
+            ) from error
 
     def is_complete(self) -> bool:
         """Tells whether a killed run had finished the dataset, published or not."""

@@ -23,6 +23,9 @@ from readers.errors import CorruptDatasetError
 from readers.layout import hdf5 as layout
 from readers.manifest import File
 
+_TABLE_BYTES = 64
+"""Bytes of a sample in the tables beside the images, at most."""
+
 
 class Hdf5ShardWriter:
     """A `packer.protocols.ShardWriter` for `readers.layout.hdf5`."""
@@ -87,6 +90,10 @@ class Hdf5ShardWriter:
     def _write_twin(self, offsets: NDArray[np.int64]) -> None:
         samples = len(self._labels)
         shape = self._contents.shape
+        tables = self._keys.size + self._extras.size + samples * _TABLE_BYTES
+        with self._twin.open("wb") as probe:
+            # libhdf5 dies of a file that may not grow; this is an error instead.
+            probe.truncate(self._file.size + tables + BLOCK_SIZE)
         with h5py.File(self._twin, "w", libver=("earliest", "v110"), locking=False) as twin:
             _reserve(twin, (offsets[-1],) if shape is None else (samples, *shape), self._path)
             if shape is None:
