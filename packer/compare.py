@@ -15,9 +15,11 @@ from packer.image_policy import from_json
 from packer.prepare import prepare
 from packer.progress import Meter, OnProgress
 from packer.protocols import PackSource
+from packer.sources.packed import PackedSource
 from readers.checksum import digest
 from readers.dataset import Dataset
 from readers.errors import SampleError
+from readers.manifest import Manifest
 from readers.sample import Image, Sample
 
 
@@ -40,8 +42,8 @@ def compare(
     """Holds every sample of a dataset against the source's: key, path, label, fields and image.
 
     Samples are matched by their paths. An image is equal if its bytes are, or if the dataset's
-    image policy makes its bytes of the source's image. Samples that the dataset's ledger says were
-    not packed aren't missed.
+    image policy makes its bytes of the source's image, or that of another dataset the source's
+    bytes of ours. Samples that the dataset's ledger says were not packed aren't missed.
 
     Args:
         dataset: The dataset.
@@ -72,12 +74,10 @@ class _Comparer:
     def __init__(self, dataset: Dataset, source: PackSource) -> None:
         self._dataset = dataset
         self._source = source
-        manifest = dataset.manifest
-        self._policy = from_json(manifest.options["image"])
-        limit = manifest.options["max_pixels"]
-        self._max_pixels = limit if isinstance(limit, int) else None
+        self._ours = _Making(dataset.manifest)
+        self._theirs = _Making(source.manifest) if isinstance(source, PackedSource) else None
         self._omitted = {
-            item.path for item in manifest.ledger if item.action in {"skipped", "left out"}
+            item.path for item in dataset.manifest.ledger if item.action in {"skipped", "left out"}
         }
         index = dataset.index
         here = _hashes(index.path(row) for row in range(len(dataset)))
@@ -123,14 +123,29 @@ class _Comparer:
         return _Verdict((Fault(reason, key=packed.key),), nbytes)
 
     def _same_image(self, packed: Sample, original: Sample) -> bool:
-        image = _bytes(packed.image)
-        if len(image) == len(_bytes(original.image)) and image == _bytes(original.image):
+        ours, theirs = _bytes(packed.image), _bytes(original.image)
+        if ours == theirs:
             return True
-        record = prepare(original, self._policy, max_pixels=self._max_pixels, keep_bad=False)
-        return record.checksum == digest(image)
+        if isinstance(original.image, np.ndarray) and not isinstance(packed.image, np.ndarray):
+            return self._theirs is not None and self._theirs.makes(packed) == digest(theirs)
+        return self._ours.makes(original) == digest(ours)
 
     def _class_of(self, sample: Sample) -> str | None:
         return _class_of(sample, self._dataset.classes)
+
+
+class _Making:
+    """How a dataset's images were made."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._policy = from_json(manifest.options["image"])
+        limit = manifest.options["max_pixels"]
+        self._max_pixels = limit if isinstance(limit, int) else None
+
+    def makes(self, sample: Sample) -> bytes:
+        """Gives the checksum of what it makes of a sample's image."""
+        record = prepare(sample, self._policy, max_pixels=self._max_pixels, keep_bad=False)
+        return record.checksum
 
 
 def _class_of(sample: Sample, classes: tuple[str, ...]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from packer.protocols import SourceReport
 from readers.dataset import Dataset
+from readers.manifest import Manifest
 from readers.sample import Sample
 
 
@@ -23,6 +24,11 @@ class PackedSource:
         self.shape = manifest.shape
         self.report = SourceReport()
         self.fingerprint = manifest.index.checksum
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the dataset says of itself."""
+        return self._dataset.manifest
 
     def __len__(self) -> int:
         return len(self._dataset)
