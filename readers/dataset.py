@@ -19,6 +19,8 @@ from readers.folder import Folder
 from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
 from readers.sample import Image, Pixels, Sample
+from readers.span import reading
+from readers.span import reading
 
 Check = Literal["first", "always", "never"]
 """When the bytes of an image are held against their checksum: the first time that a process reads
@@ -187,17 +189,18 @@ class _Records:
         index, files, opened = self.index, self._files, self._open
         pixels, has_fields = self._manifest.pixels, bool(self._manifest.fields)
         checks, checked = self._check != "never", self._checked
+        numbers, offsets, lengths, labels = index.places(rows)
+        images: list[Image] = []
+        with reading:
+            for row, number, offset, length in zip(rows, numbers, offsets, lengths, strict=True):
+                if not 0 <= number < len(files) or not (
+                    0 <= offset <= offset + length <= files[number].bytes
+                ):
+                    raise self._corrupt(row, "its place lies outside of the shards")
+                file = opened[number]
+                images.append((file.read_array if pixels else file.read)(offset, length))
         samples = []
-        for row, number, offset, length, label in zip(rows, *index.places(rows), strict=True):
-            if not 0 <= number < len(files) or not (
-                0 <= offset <= offset + length <= files[number].bytes
-            ):
-                raise self._corrupt(row, "its place lies outside of the shards")
-            image: Image
-            if pixels:
-                image = opened[number].read_array(offset, length)
-            else:
-                image = opened[number].read(offset, length)
+        for row, label, image in zip(rows, labels, images, strict=True):
             if checks and not checked[row >> 3] >> (row & 7) & 1:
                 self._hold_against_checksum(row, image)
             if label >= self._classes:
