@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from packer.commands.bench import bench
 from packer.commands.convert import convert
 from packer.commands.formats import formats
 from packer.commands.inspect import inspect
@@ -26,7 +27,7 @@ def packer() -> None:
     """Packs images into datasets that training reads fast, and proves them whole."""
 
 
-for command in (convert, formats, inspect, verify):
+for command in (bench, convert, formats, inspect, verify):
     packer.add_command(command)
 
 

@@ -23,8 +23,8 @@ _PARTS_AT_ONCE = 512
 class ShardFile:
     """A new file whose first bytes are known last.
 
-    Blocks are checksummed and written by two threads of its own, and flushed to the medium as it
-    grows, so that the end of a big file isn't a long wait.
+    A thread of its own checksums and writes the blocks; another flushes the file as it grows, so
+    that the end of a big file isn't a long wait.
 
     Attributes:
         size: Bytes so far, head included.
@@ -35,7 +35,8 @@ class ShardFile:
         self._path = path
         self._head_bytes = head_bytes
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="shard-file")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="shard-writer")
+        self._syncer = ThreadPoolExecutor(1, thread_name_prefix="shard-syncer")
         self._parts: list[Buffer] = [bytes(head_bytes)]
         self._room = BLOCK_SIZE - head_bytes
         self._first: list[Buffer] | None = None
@@ -80,19 +81,16 @@ class ShardFile:
             self._digests.append(self._flying.popleft().result())
         if self._first is not None:
             self._digests.insert(0, self._write([head, *self._first[1:]], 0))
-        self._pool.shutdown()
         if self._syncing is not None:
             self._syncing.result()
         os.fsync(self._descriptor)
-        self._close()
+        self.abandon()
         return File(self._path.name, self.size, file_checksum(self._digests))
 
     def abandon(self) -> None:
         """Gives everything back; what was written stays, incomplete, under its temporary name."""
-        self._pool.shutdown(cancel_futures=True)
-        self._close()
-
-    def _close(self) -> None:
+        self._writer.shutdown(cancel_futures=True)
+        self._syncer.shutdown(cancel_futures=True)
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -106,12 +104,12 @@ class ShardFile:
         else:
             if len(self._flying) == _BLOCKS_IN_FLIGHT:
                 self._digests.append(self._flying.popleft().result())
-            self._flying.append(self._pool.submit(self._write, block, self._blocks * BLOCK_SIZE))
+            self._flying.append(self._writer.submit(self._write, block, self._blocks * BLOCK_SIZE))
         self._blocks += 1
         if self._blocks % _BLOCKS_BETWEEN_SYNCS == 0:
             if self._syncing is not None:
                 self._syncing.result()
-            self._syncing = self._pool.submit(os.fdatasync, self._descriptor)
+            self._syncing = self._syncer.submit(os.fdatasync, self._descriptor)
 
     def _write(self, block: list[Buffer], offset: int) -> bytes:
         for parts, wanted in _pieces(block):

@@ -6,6 +6,7 @@ import mmap
 import os
 import tempfile
 from array import array
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -52,4 +53,5 @@ class Spool:
 
     def close(self) -> None:
         """Gives the file back."""
-        self._file.close()
+        with suppress(OSError):  # what a full disk refuses to take is of no use any more
+            self._file.close()

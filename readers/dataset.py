@@ -20,7 +20,6 @@ from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
 from readers.sample import Image, Pixels, Sample
 from readers.span import reading
-from readers.span import reading
 
 Check = Literal["first", "always", "never"]
 """When the bytes of an image are held against their checksum: the first time that a process reads

@@ -23,6 +23,7 @@ from readers.header import (
     reason_of,
 )
 from readers.sample import Image, Pixels
+from readers.span import decoding
 
 MAX_PIXELS = 178_956_970
 """Pixels above which an image isn't decoded unless asked: 2**29 bytes of RGB, and the number at
@@ -72,8 +73,9 @@ def decode(image: Image, *, max_pixels: int | None = MAX_PIXELS) -> Pixels:
     """
     if isinstance(image, np.ndarray):
         return image
-    decoded = decode_stored(image, read_header(image), max_pixels=max_pixels)
-    return orient(decoded.pixels, decoded.orientation)
+    with decoding:
+        decoded = decode_stored(image, read_header(image), max_pixels=max_pixels)
+        return orient(decoded.pixels, decoded.orientation)
 
 
 def decode_stored(
@@ -90,8 +92,9 @@ def decode_stored(
         header: What `read_header` said of it.
         max_pixels: As for `decode`.
         at_least: Height and width, before the turn, of which the pixels are needed: a JPEG may
-            come out at 1/2, 1/4 or 1/8 of its size (libjpeg's scaled decode) if it is still as
-            large as this in both directions. The other eighths are slower than the full size.
+            come out at 1/2, 1/4 or 1/8 of its size (libjpeg's scaled decode) where it may be
+            (`ImageHeader.scalable`) and is still as large as this in both directions. The other
+            eighths are slower than the full size.
 
     Raises:
         SampleError: As for `decode`.
@@ -99,7 +102,9 @@ def decode_stored(
     _check_limit(header.height, header.width, max_pixels)
     if header.type != "jpeg":
         return _decode_with_pillow(data, header, max_pixels, None)
-    min_height, min_width = _scaled_size(header, at_least) if at_least is not None else (0, 0)
+    min_height, min_width = 0, 0
+    if at_least is not None and header.scalable:
+        min_height, min_width = _scaled_size(header, at_least)
     try:
         pixels: Pixels = simplejpeg.decode_jpeg(data, min_height=min_height, min_width=min_width)
     except ValueError as error:

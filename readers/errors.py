@@ -59,7 +59,8 @@ class PackError(Exception):
 
 def _rebuild(kind: type[PackError], message: str, facts: dict[str, object]) -> PackError:
     error = kind(message)
-    error.__dict__.update(facts)
+    for name, value in facts.items():
+        setattr(error, name, value)
     return error
 
 

@@ -78,6 +78,7 @@ _PILLOW_FORMATS = {
 _JPEG_START = b"\xff\xd8\xff"
 _JPEG_END = b"\xff\xd9"
 _JPEG_MARKER = re.compile(rb"\xff[\x01-\xfe]")
+_SCALABLE_FRAMES = frozenset((0xC0, 0xC1, 0xC2))
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _MARKER_PREFIX = 0xFF
@@ -127,6 +128,9 @@ class ImageHeader:
     as colour."""
     scan: int = 0
     """Offset of a JPEG's first scan, where its coded pixels begin; 0 where there is none."""
+    scalable: bool = False
+    """Whether libjpeg may be asked for a fraction of its size: a JPEG of DCT coefficients in
+    Huffman code. Asked of a lossless one, libjpeg-turbo crashes."""
 
 
 def image_type(data: Encoded) -> str:
@@ -273,12 +277,13 @@ def _why_no_image(data: Encoded) -> str:
 def _read_jpeg(data: Encoded) -> ImageHeader:
     frame: tuple[int, int, int] | None = None
     orientation = 0
-    scan = 0
+    scan, scalable = 0, False
     try:
         for marker, start, end in _jpeg_segments(data):
             if marker == _SOS:
                 scan = start
             elif marker in _JPEG_FRAMES:
+                scalable = marker in _SCALABLE_FRAMES and (frame is None or scalable)
                 frame = frame or _frame(data, start)
             elif marker == _APP1 and not orientation:
                 tiff = start + len(_EXIF_PREFIX)
@@ -292,7 +297,7 @@ def _read_jpeg(data: Encoded) -> ImageHeader:
     if frame is None:
         raise SampleError("JPEG without a frame header")
     height, width, components = frame
-    return ImageHeader("jpeg", height, width, orientation or 1, components, scan)
+    return ImageHeader("jpeg", height, width, orientation or 1, components, scan, scalable)
 
 
 def _jpeg_segments(data: Encoded) -> Iterator[tuple[int, int, int]]:

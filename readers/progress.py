@@ -30,6 +30,7 @@ class Progress:
         self._sampling = sampling
         self._began = position
         self._skipped = beyond
+        self._count = sampling.count(position)
         self._first = 0
         self._beyond = set(beyond)
 
@@ -62,6 +63,11 @@ class Progress:
             )
         return cls(sampling, epoch, position, frozenset(beyond))
 
+    @property
+    def done(self) -> bool:
+        """Whether everything has been delivered; unknown counts as not."""
+        return self._count is not None and self._first >= self._count
+
     def state(self) -> State:
         """Gives the state: equal states are equal to the byte."""
         return {
@@ -79,8 +85,7 @@ class Progress:
 
     def count(self) -> int | None:
         """Gives the number of batches in `remaining`; None if it isn't known."""
-        count = self._sampling.count(self._began)
-        return None if count is None else count - len(self._skipped)
+        return None if self._count is None else self._count - len(self._skipped)
 
     def deliver(self, number: int) -> None:
         """Notes that the batch of that number was delivered."""

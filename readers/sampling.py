@@ -124,6 +124,12 @@ class GivenBatches:
 
     given: Iterable[Indices]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.given, Iterator):
+            raise OptionError(
+                f"{self.given!r} can be iterated once: give batches that can be again"
+            )
+
     @property
     def stride(self) -> int:
         """The position counts batches."""

@@ -78,7 +78,9 @@ def odd_files() -> dict[str, bytes]:
         name: jpeg(number, sizes[number % len(sizes)], 17 + number, 64 - number)
         for number, name in enumerate(names)
     }
-    files["a/zeros inside.jpg"] = jpeg(90, 3000).replace(b"\xff\xfe", b"\xff\xfe\0\x06\0\0\0\0\xff\xfe", 1)
+    files["a/zeros inside.jpg"] = jpeg(90, 3000).replace(
+        b"\xff\xfe", b"\xff\xfe\0\x06\0\0\0\0\xff\xfe", 1
+    )
     files["a/zeros after.jpg"] = jpeg(91) + bytes(513)
     files["a/one zero after.jpg"] = jpeg(92) + b"\0"
     files["a/newline after.jpg"] = jpeg(93) + b"\n"

@@ -8,6 +8,7 @@ import operator
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -103,8 +104,9 @@ class RowTableWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._rows.close()
-        self._ends.close()
+        for file in (self._rows, self._ends):
+            with suppress(OSError):  # what a full disk refuses to take is of no use any more
+                file.close()
 
     def _open(self) -> BinaryIO:
         try:

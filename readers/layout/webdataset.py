@@ -118,28 +118,34 @@ def _split(name: str) -> tuple[bytes, bytes]:
 
 
 def _ustar(name: bytes, size: int, kind: bytes, prefix: bytes) -> bytes:
+    octal = b"%011o\0" % size
+    checksum = _FIXED_SUM + sum(name) + sum(octal) + sum(kind) + sum(prefix)
+    return _pack_ustar(name, octal, b"%06o\0 " % checksum, kind, prefix)
+
+
+def _pack_ustar(name: bytes, size: bytes, checksum: bytes, kind: bytes, prefix: bytes) -> bytes:
     zero = b"0000000\0"
-    block = bytearray(
-        _HEADER.pack(
-            name,
-            b"0000644\0",
-            zero,
-            zero,
-            b"%011o\0" % size,
-            b"00000000000\0",
-            b" " * 8,
-            kind,
-            b"",
-            b"ustar\x0000",
-            b"",
-            b"",
-            zero,
-            zero,
-            prefix,
-        )
+    return _HEADER.pack(
+        name,
+        b"0000644\0",
+        zero,
+        zero,
+        size,
+        b"00000000000\0",
+        checksum,
+        kind,
+        b"",
+        b"ustar\x0000",
+        b"",
+        b"",
+        zero,
+        zero,
+        prefix,
     )
-    block[_CHECKSUM_AT] = b"%06o\0 " % sum(block)
-    return bytes(block)
+
+
+_FIXED_SUM = sum(_pack_ustar(b"", b"", b" " * 8, b"\0", b""))
+"""What every header's checksum holds of the fields that are always the same."""
 
 
 def _pax_record(keyword: str, value: str) -> bytes:

@@ -99,9 +99,9 @@ def test_an_index_out_of_range_is_an_index_error(reader: Dataset, index: int) ->
 @pytest.mark.parametrize("index", [1.5, 1.0, "1", None, slice(0, 2)])
 def test_what_is_no_integer_is_no_index(reader: Dataset, index: object) -> None:
     with pytest.raises(TypeError):
-        reader[index]  # type: ignore[index] - that is the point
+        reader[index]  # type: ignore[index]  # that is the point
     with pytest.raises(TypeError):
-        reader.read_many([index])  # type: ignore[list-item] - that is the point
+        reader.read_many([index])  # type: ignore[list-item]  # that is the point
 
 
 def test_indices_may_be_negative_and_of_any_integer_type(
@@ -183,7 +183,7 @@ def test_a_pickle_is_small_at_any_time(reader: Dataset, wanted: list[bytes]) -> 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("used", [False, True], ids=["fresh", "used"])
 def test_workers_of_every_kind_read_the_same(
-    path: Path, wanted: list[bytes], method: str, used: bool
+    path: Path, wanted: list[bytes], method: str, *, used: bool
 ) -> None:
     with open_dataset(path) as reader:
         if used:
@@ -298,7 +298,7 @@ for copy in (True, False):
 
 
 def test_a_foreign_read_only_place_will_do(path: Path, wanted: list[bytes]) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:  # noqa: S108 - open to all users
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
         os.chmod(place, 0o755)  # noqa: PTH101, S103 - open to all users
         there = Path(shutil.copytree(path, Path(place) / "there"))
         before = contents(there)
@@ -345,7 +345,7 @@ def test_memory_and_files_stay_flat_over_epochs(path: Path) -> None:
 
 @pytest.mark.parametrize("used", [False, True], ids=["fresh", "used"])
 def test_a_dataset_that_is_replaced_is_never_mixed(
-    tmp_path: Path, format: Packing, wanted: list[bytes], used: bool
+    tmp_path: Path, format: Packing, wanted: list[bytes], *, used: bool
 ) -> None:
     path = pack(tmp_path / "o", format, 0)
     with open_dataset(path) as reader:
@@ -361,7 +361,7 @@ def test_a_dataset_that_is_replaced_is_never_mixed(
             except PackError:
                 continue
             assert (image_bytes(sample), sample.label) == (wanted[row], row % 5)
-        with pytest.raises(PackError, match="replaced|changed"):
+        with pytest.raises(PackError, match=r"replaced|changed"):
             pickle.loads(pickled)[0]  # noqa: S301 - our own
     with open_dataset(path) as fresh:
         assert image_bytes(fresh[3]) == format.stored(jpeg(5003))
@@ -462,7 +462,9 @@ def test_opening_reads_no_shard(tmp_path: Path, path: Path, format: Packing) -> 
         assert reader.labels.tolist() == [row % 5 for row in range(_ROWS)]
         with pytest.raises(PackError, match="shard-000000"):
             reader[0]
-    assert len(verify(lonely).faults) >= len(json.loads((path / "manifest.json").read_text())["shards"])
+    assert len(verify(lonely).faults) >= len(
+        json.loads((path / "manifest.json").read_text())["shards"]
+    )
     assert format.name == reader.manifest.format
 
 

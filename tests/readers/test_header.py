@@ -136,7 +136,7 @@ def test_reads_the_head_of_a_jpeg() -> None:
     data = jpeg()
     header = read_header(data)
     scan = data.index(b"\xff\xda") + 4
-    assert header == ImageHeader("jpeg", HEIGHT, WIDTH, 1, 3, scan)
+    assert header == ImageHeader("jpeg", HEIGHT, WIDTH, 1, 3, scan, scalable=True)
     assert read_header(memoryview(data)) == header
     assert find_cut(memoryview(data), header) is None
 

@@ -1,0 +1,68 @@
+"""A contest: what each contestant's turns cost, and what is asked of whom."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from benchmarks.cost import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a contestant is to reach."""
+
+    contestant: str
+    measure: Literal["ratio", "rate", "peak"]
+    """`ratio`: speed, divided by that of `against`; `rate`: bytes per second; `peak`: bytes."""
+    bound: float
+    """At least this; at most, for `peak`."""
+    against: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """The outcome of contestants who did the same work in turns."""
+
+    title: str
+    cache: str
+    """State of the page cache when a turn began, as far as the input goes."""
+    samples: int
+    """Samples that a turn deals with."""
+    nbytes: int
+    """Bytes of images that a turn deals with."""
+    costs: Mapping[str, Sequence[Cost]]
+    """By contestant, round by round."""
+    baselines: tuple[str, ...] = ()
+    """Contestants that the others are compared with."""
+    goals: tuple[Goal, ...] = ()
+    remarks: tuple[str, ...] = field(default=())
+
+    def ratios(self, contestant: str, against: str) -> list[float]:
+        """Says for each round how many times as fast as another the contestant was."""
+        pairs = zip(self.costs[against], self.costs[contestant], strict=True)
+        return [other.seconds / own.seconds for other, own in pairs]
+
+    def seconds(self, contestant: str) -> float:
+        """Gives the median over the rounds."""
+        return statistics.median(cost.seconds for cost in self.costs[contestant])
+
+    def peak(self, contestant: str) -> int | None:
+        """Gives the largest memory of any round; None where it wasn't looked at."""
+        peaks = [cost.peak for cost in self.costs[contestant] if cost.peak is not None]
+        return max(peaks, default=None)
+
+    def reached(self, goal: Goal) -> float:
+        """Gives what a goal's contestant reached, in the goal's measure."""
+        if goal.measure == "ratio" and goal.against is not None:
+            return statistics.median(self.ratios(goal.contestant, goal.against))
+        if goal.measure == "rate":
+            return self.nbytes / self.seconds(goal.contestant)
+        return float(self.peak(goal.contestant) or 0)
+
+    def is_met(self, goal: Goal) -> bool:
+        """Says whether a goal was reached."""
+        reached = self.reached(goal)
+        return reached <= goal.bound if goal.measure == "peak" else reached >= goal.bound

@@ -1,0 +1,140 @@
+"""Shows results: tables in Markdown, tables within a page, and a plot."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from matplotlib.figure import Figure
+
+from benchmarks.contest import Contest, Goal
+from benchmarks.result import Result
+
+_MEGA, _GIGA = 1e6, 1e9
+
+
+def table_of(contest: Contest) -> str:
+    """Writes a contest as a Markdown table, with its goals and remarks beneath."""
+    baselines = contest.baselines
+    head = ["", *(f"ratio to {name}" for name in baselines)]
+    peaks = any(contest.peak(name) is not None for name in contest.costs)
+    head += ["peak memory"] if peaks else ["processor time", "samples/s", "MB/s"]
+    lines = [
+        f"**{contest.title}**, {_amount(contest)}",
+        "",
+        _row(head),
+        _row(["---", *["---:"] * (len(head) - 1)]),
+    ]
+    lines += [_row(_cells(contest, name)) for name in contest.costs]
+    lines += ["", *(f"* {_told(contest, goal)}" for goal in _worth_telling(contest))]
+    lines += [f"* {remark}" for remark in contest.remarks]
+    return "\n".join([*lines, ""])
+
+
+def put_into(page: Path, results: Sequence[Result]) -> None:
+    """Renews the tables between the markers of a page.
+
+    Raises:
+        click.ClickException: A marker's end is missing.
+    """
+    text = page.read_text(encoding="utf-8")
+    for result in results:
+        begin, end = f"<!-- benchmark:{result.name} -->", f"<!-- /benchmark:{result.name} -->"
+        if begin not in text:
+            continue
+        if end not in text:
+            raise click.ClickException(f"{page}: {begin} has no {end}")
+        shown = "\n".join([_heading(result), "", *map(table_of, result.contests)])
+        before, _, rest = text.partition(begin)
+        after = rest.partition(end)[2]
+        text = f"{before}{begin}\n{shown}{end}{after}"
+    page.write_text(text, encoding="utf-8")
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Plots every ratio, median and range, against the first baseline of its contest."""
+    contests = [contest for result in results for contest in result.contests if contest.baselines]
+    rows = [(contest, name) for contest in contests for name in contest.costs]
+    figure = Figure(figsize=(9, 1 + 0.22 * (len(rows) + len(contests))), layout="constrained")
+    axes = figure.subplots()
+    places, labels = [], []
+    at = 0.0
+    for contest in contests:
+        baseline = contest.baselines[0]
+        for name in contest.costs:
+            ratios = contest.ratios(name, baseline)
+            middle = statistics.median(ratios)
+            axes.plot([min(ratios), max(ratios)], [at, at], color="0.6", linewidth=3)
+            axes.plot([middle], [at], "o", color="C0" if name != baseline else "0.3", markersize=4)
+            places.append(at)
+            labels.append(f"{contest.title}: {name}")
+            at -= 1
+        at -= 0.5
+    axes.axvline(1, color="0.8", linewidth=1, zorder=0)
+    axes.set_xscale("log")
+    axes.set_yticks(places, labels, fontsize=7)
+    axes.set_xlabel("speed, baseline of each group = 1 (median and range over the rounds)")
+    figure.savefig(path, dpi=110)
+
+
+def _heading(result: Result) -> str:
+    facts = result.environment
+    systems = facts["file_systems"]
+    kinds = sorted(set(map(str, systems.values()))) if isinstance(systems, dict) else []
+    return (
+        f"{facts['when']}, {facts['cpu']}, {facts['cores']} cores, {facts['kernel']}, "
+        f"{' and '.join(kinds)}, Python {facts['python']}"
+    )
+
+
+def _amount(contest: Contest) -> str:
+    rounds = len(next(iter(contest.costs.values())))
+    return f"{contest.samples:,} samples, {contest.nbytes / _MEGA:,.0f} MB, rounds: {rounds}"
+
+
+def _cells(contest: Contest, name: str) -> list[str]:
+    cells = [name]
+    cells += [
+        "1" if name == baseline else _spread(contest.ratios(name, baseline))
+        for baseline in contest.baselines
+    ]
+    if (peak := contest.peak(name)) is not None:
+        return [*cells, f"{peak / _MEGA:,.0f} MB"]
+    cpu = statistics.median(cost.cpu for cost in contest.costs[name])
+    seconds = contest.seconds(name)
+    return [
+        *cells,
+        f"{cpu:.2f} s",
+        f"{contest.samples / seconds:,.0f}",
+        f"{contest.nbytes / seconds / _MEGA:,.0f}",
+    ]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def _told(contest: Contest, goal: Goal) -> str:
+    reached = contest.reached(goal)
+    verdict = "met" if contest.is_met(goal) else "**missed**"
+    if goal.measure == "ratio":
+        wanted = f"{goal.contestant} at {goal.bound} of {goal.against} or more"
+        return f"{wanted}: {verdict} ({reached:.2f})"
+    if goal.measure == "rate":
+        wanted = f"{goal.contestant} at {goal.bound / _GIGA:g} GB/s or more"
+        return f"{wanted}: {verdict} ({reached / _GIGA:.2f} GB/s)"
+    wanted = f"{goal.contestant} within {goal.bound / _MEGA:,.0f} MB"
+    return f"{wanted}: {verdict} ({reached / _MEGA:,.0f} MB)"
+
+
+def _worth_telling(contest: Contest) -> Iterator[Goal]:
+    """Gives the goals, of those for memory only the one that came closest to its bound."""
+    peaks = [goal for goal in contest.goals if goal.measure == "peak"]
+    yield from (goal for goal in contest.goals if goal.measure != "peak")
+    yield from sorted(peaks, key=contest.reached)[-1:]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

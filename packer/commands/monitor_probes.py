@@ -1,0 +1,68 @@
+"""`packer monitor stacks` and `io`: py-spy and perf, where they are installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from packer.commands.parameters import as_json
+from readers.errors import MissingDependencyError
+
+process = click.argument("pid", type=click.IntRange(min=1))
+
+
+@click.command()
+@process
+@click.option("--native", is_flag=True, help="Frames of C code too.")
+@as_json
+def stacks(pid: int, *, native: bool, as_json: bool) -> None:
+    """Show where each thread of process PID stands, by py-spy."""
+    tool = _installed("py-spy", "pip install py-spy")
+    command = [tool, "dump", "--pid", str(pid)]
+    command += ["--native"] * native + ["--json"] * as_json
+    click.echo(_output(command, "py-spy").stdout, nl=False)
+
+
+@click.command()
+@process
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="How long to look.",
+)
+@as_json
+def io(pid: int, *, seconds: float, as_json: bool) -> None:
+    """Count the system calls of process PID and their times, by perf."""
+    tool = _installed("perf", "apt install linux-perf (Debian), linux-tools-generic (Ubuntu)")
+    click.echo(f"looking at process {pid} for {seconds:g} s", err=True)
+    command = [tool, "trace", "--summary", "--pid", str(pid), "--", "sleep", str(seconds)]
+    found = _output(command, "perf")
+    text = found.stdout + found.stderr
+    click.echo(
+        json.dumps({"pid": pid, "seconds": seconds, "summary": text}) if as_json else text,
+        nl=as_json,
+    )
+
+
+def _installed(name: str, how: str) -> str:
+    beside = Path(sys.executable).with_name(name)
+    path = str(beside) if beside.exists() else shutil.which(name)
+    if path is None:
+        raise MissingDependencyError(f"{name} isn't installed: {how}")
+    return path
+
+
+def _output(command: list[str], name: str) -> subprocess.CompletedProcess[str]:
+    # No shell, and the tool by its path.
+    found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if found.returncode:
+        said = (found.stderr or found.stdout).strip()
+        raise click.ClickException(f"{name} failed (it needs the right to trace): {said}")
+    return found

@@ -1,0 +1,132 @@
+"""Our readers in PyTorch's own loader."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from packer.convert import convert
+from readers.dataset import Dataset
+from readers.decode import decode
+from readers.loading.transform import ImageTransform
+from readers.opening import open_dataset
+from readers.sample import Pixels
+from tests.trees import MemorySource, a_sample, jpeg
+
+torch = pytest.importorskip("torch")
+adapter = pytest.importorskip("readers.torch")
+
+_ROWS = 37
+_WORKERS: list[dict[str, Any]] = [
+    {"num_workers": 0},
+    {"num_workers": 2, "multiprocessing_context": "fork"},
+    {"num_workers": 2, "multiprocessing_context": "spawn", "persistent_workers": True},
+    {
+        "num_workers": 3,
+        "multiprocessing_context": "forkserver",
+        "prefetch_factor": 4,
+        "in_order": False,
+    },
+]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    samples = [
+        a_sample(number, f"k/{number}", jpeg(number))._replace(label=number % 3)
+        for number in range(_ROWS)
+    ]
+    path = tmp_path_factory.mktemp("photos") / "packed"
+    convert(MemorySource(samples, tuple("abc")), path, format="webdataset")
+    with open_dataset(path) as opened:
+        yield opened
+
+
+def corner(pixels: Pixels) -> Pixels:
+    return pixels[:8, :8]
+
+
+def set_threads(worker: int) -> None:
+    torch.set_num_threads(worker + 1)
+
+
+def _loader(dataset: Any, **options: Any) -> Any:  # noqa: ANN401 - torch's own types
+    return torch.utils.data.DataLoader(dataset, timeout=60 * bool(options["num_workers"]), **options)
+
+
+@pytest.mark.parametrize("options", _WORKERS)
+def test_by_index_it_is_the_dataset(photos: Dataset, options: dict[str, Any]) -> None:
+    dataset = adapter.MapDataset(photos, ImageTransform(corner))
+    loader = _loader(dataset, batch_size=5, pin_memory=True, worker_init_fn=set_threads, **options)
+    wanted = [(corner(decode(sample.image)), sample.label) for sample in photos]
+    for _ in range(2):
+        batches = list(loader)
+        assert sum(len(labels) for _, labels in batches) == _ROWS
+        if options.get("in_order", True):
+            images = torch.cat([images for images, _ in batches]).numpy()
+            assert np.array_equal(images, np.stack([image for image, _ in wanted]))
+            assert torch.cat([labels for _, labels in batches]).tolist() == [x for _, x in wanted]
+
+
+def test_a_batch_is_read_at_once_and_equals_single_reads(photos: Dataset) -> None:
+    dataset = adapter.MapDataset(photos)
+    rows = [5, 1, 1, 30]
+    for (pixels, label), row in zip(dataset.__getitems__(rows), rows, strict=True):
+        one, other = dataset[row]
+        assert np.array_equal(pixels, one)
+        assert type(label) is int
+        assert label == other == photos[row].label
+
+
+def test_it_works_with_torchs_own_samplers_and_subsets(photos: Dataset) -> None:
+    dataset = adapter.MapDataset(photos, ImageTransform(corner))
+    part = torch.utils.data.Subset(dataset, list(range(0, _ROWS, 2)))
+    batches = list(_loader(part, batch_size=4, shuffle=True, num_workers=0))
+    assert sum(len(labels) for _, labels in batches) == len(part)
+
+
+@pytest.mark.parametrize("options", _WORKERS)
+@pytest.mark.parametrize("samples", [0, 1, 40, 1003])
+def test_a_stream_gives_each_sample_to_one_worker(samples: int, options: dict[str, Any]) -> None:
+    dataset = adapter.StreamDataset(list(range(samples)), shuffle=True, seed=1)
+    loader = _loader(dataset, batch_size=8, **options)
+    epochs = []
+    for epoch in range(2):
+        dataset.set_epoch(epoch)
+        epochs.append([int(value) for batch in loader for value in batch])
+        assert sorted(epochs[-1]) == list(range(samples))
+    assert epochs[0] != epochs[1] or samples < 2
+
+
+def test_ranks_share_a_stream_evenly() -> None:
+    ranks = [
+        adapter.StreamDataset(list(range(1003)), shuffle=True, rank=rank, world_size=4)
+        for rank in range(4)
+    ]
+    found = [[int(value) for batch in _loader(part, num_workers=0) for value in batch] for part in ranks]
+    assert {len(values) for values in found} == {251}
+    counts = Counter(value for values in found for value in values)
+    assert sorted(counts) == list(range(1003))
+    assert counts.total() == 1004
+
+
+@pytest.mark.parametrize("make", [adapter.MapDataset, adapter.StreamDataset])
+def test_it_can_be_pickled(photos: Dataset, make: Callable[..., Any]) -> None:
+    dataset = make(photos, ImageTransform(corner))
+    data = pickle.dumps(dataset)
+    assert len(data) < 2000
+    again = pickle.loads(data)  # noqa: S301 - our own
+    first = next(iter(_loader(again, batch_size=2, num_workers=0)))
+    assert first[0].shape == (2, 8, 8, 3)
