@@ -45,6 +45,14 @@ class Contest:
         pairs = zip(self.costs[against], self.costs[contestant], strict=True)
         return [other.seconds / own.seconds for other, own in pairs]
 
+    def spread(self, contestant: str, against: str) -> tuple[float, float, float]:
+        """Gives lower quartile, median and upper quartile of these ratios."""
+        ratios = self.ratios(contestant, against)
+        if len(ratios) == 1:
+            return ratios[0], ratios[0], ratios[0]
+        lower, middle, upper = statistics.quantiles(ratios, n=4, method="inclusive")
+        return lower, middle, upper
+
     def seconds(self, contestant: str) -> float:
         """Gives the median over the rounds."""
         return statistics.median(cost.seconds for cost in self.costs[contestant])
@@ -57,7 +65,7 @@ class Contest:
     def reached(self, goal: Goal) -> float:
         """Gives what a goal's contestant reached, in the goal's measure."""
         if goal.measure == "ratio" and goal.against is not None:
-            return statistics.median(self.ratios(goal.contestant, goal.against))
+            return self.spread(goal.contestant, goal.against)[1]
         if goal.measure == "rate":
             return self.nbytes / self.seconds(goal.contestant)
         return float(self.peak(goal.contestant) or 0)

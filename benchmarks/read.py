@@ -26,7 +26,9 @@ from packer.sources.opening import open_source
 from readers.opening import open_dataset
 from readers.registry import FORMATS
 
-_BATCH, _BATCHES = 256, 16
+_BATCH, _BATCHES = 256, 2
+_TURNS = 10
+"""Turns a round: short ones, so that few are disturbed and medians pass over those."""
 _SIDE = 256
 _NEW, _REUSED = "preadv, new memory", "preadv, one buffer"
 _READ, _FIRST, _VIEWS = "read_many", "read_many, first time (checksums)", "read_many, copy=False"
@@ -41,7 +43,7 @@ def read(tree: Tree, place: Path, *, rounds: int) -> Iterator[Contest]:
         image = None if entry.encoded else Decode(size=(_SIDE, _SIDE))
         options = ConvertOptions(image=image)
         convert(open_source(tree.root), path, format=name, options=options)
-        yield _contest(tree, path, name, rounds)
+        yield _contest(tree, path, name, rounds * _TURNS)
 
 
 def _contest(tree: Tree, path: Path, format: str, rounds: int) -> Contest:

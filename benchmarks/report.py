@@ -64,9 +64,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
     for contest in contests:
         baseline = contest.baselines[0]
         for name in contest.costs:
-            ratios = contest.ratios(name, baseline)
-            middle = statistics.median(ratios)
-            axes.plot([min(ratios), max(ratios)], [at, at], color="0.6", linewidth=3)
+            lower, middle, upper = contest.spread(name, baseline)
+            axes.plot([lower, upper], [at, at], color="0.6", linewidth=3)
             axes.plot([middle], [at], "o", color="C0" if name != baseline else "0.3", markersize=4)
             places.append(at)
             labels.append(f"{contest.title}: {name}")
@@ -75,7 +74,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     axes.axvline(1, color="0.8", linewidth=1, zorder=0)
     axes.set_xscale("log")
     axes.set_yticks(places, labels, fontsize=7)
-    axes.set_xlabel("speed, baseline of each group = 1 (median and range over the rounds)")
+    axes.set_xlabel("speed, baseline of each group = 1 (median and quartiles of the rounds)")
     figure.savefig(path, dpi=110)
 
 
@@ -90,14 +89,14 @@ def _heading(result: Result) -> str:
 
 
 def _amount(contest: Contest) -> str:
-    rounds = len(next(iter(contest.costs.values())))
-    return f"{contest.samples:,} samples, {contest.nbytes / _MEGA:,.0f} MB, rounds: {rounds}"
+    turns = len(next(iter(contest.costs.values())))
+    return f"{contest.samples:,} samples, {contest.nbytes / _MEGA:,.0f} MB, turns: {turns}"
 
 
 def _cells(contest: Contest, name: str) -> list[str]:
     cells = [name]
     cells += [
-        "1" if name == baseline else _spread(contest.ratios(name, baseline))
+        "1" if name == baseline else _spread(*contest.spread(name, baseline))
         for baseline in contest.baselines
     ]
     if (peak := contest.peak(name)) is not None:
@@ -112,8 +111,8 @@ def _cells(contest: Contest, name: str) -> list[str]:
     ]
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+def _spread(lower: float, middle: float, upper: float) -> str:
+    return f"{middle:.2f} ({lower:.2f} to {upper:.2f})"
 
 
 def _told(contest: Contest, goal: Goal) -> str:

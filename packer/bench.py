@@ -31,7 +31,7 @@ from packer.sources.opening import open_source
 from packer.verify import verify
 from readers.dataset import Dataset
 from readers.decode import decode
-from readers.errors import CorruptDatasetError, OptionError
+from readers.errors import CorruptDatasetError, OptionError, SampleError
 from readers.opening import open_dataset
 from readers.registry import format_entry
 from readers.sample import Image, Pixels
@@ -229,17 +229,27 @@ def _some(source: PackSource, folder: Path, listing: Path, samples: int) -> Pack
     """Makes a source of samples taken evenly from a folder: a list of them."""
     rows = np.unique(np.linspace(0, len(source) - 1, samples).round().astype(np.int64))
     with listing.open("w", encoding="ascii") as stream:
-        for path in map(source.path, rows.tolist()):
-            row = {"path": path}
+        for path in (source.path(row) for row in rows.tolist() if _is_usable(source, row)):
+            named = {"path": path}
             if source.classes:
-                row["label"] = path.partition("/")[0]
-            stream.write(json.dumps(row) + "\n")
+                named["label"] = path.partition("/")[0]
+            stream.write(json.dumps(named) + "\n")
     return open_source(listing, root=folder, spool=listing.parent)
+
+
+def _is_usable(source: PackSource, row: int) -> bool:
+    """Says whether a sample can be decoded, and be named in a list."""
+    try:
+        _pixels(source[row].image)
+        source.path(row).encode()
+    except (SampleError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _pack(source: PackSource, path: Path, format: str, on_progress: OnProgress | None) -> None:
     image = None if format_entry(format).encoded else Decode(size=(SIDE, SIDE))
-    options = ConvertOptions(image=image, on_error="skip", overwrite=True)
+    options = ConvertOptions(image=image, overwrite=True)
     convert(source, path, format=format, options=options, on_progress=on_progress)
 
 

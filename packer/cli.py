@@ -11,8 +11,10 @@ import click
 
 from packer.commands.bench import bench
 from packer.commands.convert import convert
+from packer.commands.doctor import doctor
 from packer.commands.formats import formats
 from packer.commands.inspect import inspect
+from packer.commands.monitor import monitor
 from packer.commands.verify import verify
 from packer.version import __version__
 from readers.errors import OptionError, PackError, UnknownFormatError
@@ -27,7 +29,7 @@ def packer() -> None:
     """Packs images into datasets that training reads fast, and proves them whole."""
 
 
-for command in (bench, convert, formats, inspect, verify):
+for command in (bench, convert, doctor, formats, inspect, monitor, verify):
     packer.add_command(command)
 
 

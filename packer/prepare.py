@@ -81,7 +81,8 @@ def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:
         and header.orientation == 1
         and not isinstance(image, np.ndarray)
     ):
-        return _undecoded_record(sample, image, header)
+        note = decode_stored(image, header, max_pixels=max_pixels).note
+        return _file_record(sample, image, header, note)
     if max(size) > MAX_JPEG_SIDE or (max_pixels is not None and size[0] * size[1] > max_pixels):
         raise SampleError(
             f"{upright[1]} x {upright[0]} pixels would be enlarged to {size[1]} x {size[0]}, over "

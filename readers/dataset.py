@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -72,6 +72,10 @@ class Dataset:
 
     def __len__(self) -> int:
         return self._manifest.samples
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Reads all samples in order."""
+        return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int, /) -> Sample:
         """Reads one sample.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
@@ -43,6 +43,9 @@ class SupportsReadMany(Protocol):
 @runtime_checkable
 class Reader(Source, SupportsReadMany, Protocol):
     """A dataset opened for random access. Every reader is a source, so it can be packed again."""
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Reads all samples in order."""
 
     @property
     def manifest(self) -> Manifest:

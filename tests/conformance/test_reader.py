@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -144,9 +145,14 @@ def test_a_closed_reader_says_so(path: Path) -> None:
             reader[0]
         reader.close()
         reader.close()
-        for read in (lambda r: r[0], lambda r: r.read_many([0]), lambda r: r.labels):
+        uses: tuple[Callable[[], object], ...] = (
+            partial(reader.__getitem__, 0),
+            partial(reader.read_many, [0]),
+            partial(getattr, reader, "labels"),
+        )
+        for read in uses:
             with pytest.raises(ValueError, match="closed"):
-                read(reader)
+                read()
         assert len(reader) == _ROWS
 
 
@@ -201,7 +207,7 @@ def _images(reader: Dataset, rows: list[int]) -> list[bytes]:
 
 def test_forked_processes_share_an_open_reader(reader: Dataset, wanted: list[bytes]) -> None:
     assert image_bytes(reader[0]) == wanted[0]
-    children = [_forked(lambda seed=seed: _reads_right(reader, wanted, seed)) for seed in range(4)]
+    children = [_forked(partial(_reads_right, reader, wanted, seed)) for seed in range(4)]
     assert _reads_right(reader, wanted, 9)
     assert [_status(child) for child in children] == [0] * 4
     assert image_bytes(reader[-1]) == wanted[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,13 @@ from tests.trees import (
 )
 
 
-def pack(source: MemorySource, path: Path, format: Packing, **limits: int) -> Dataset:
-    options = ConvertOptions(image=format.policy, **limits)
+def pack(
+    source: MemorySource,
+    path: Path,
+    format: Packing,
+    options: ConvertOptions = ConvertOptions(),  # noqa: B008 - immutable
+) -> Dataset:
+    options = replace(options, image=format.policy)
     convert(source, path, format=format.name, options=options)
     assert verify(path).faults == []
     return open_dataset(path)
@@ -104,7 +110,7 @@ def test_shards_hold_as_many_samples_as_asked(
     tmp_path: Path, format: Packing, samples: int
 ) -> None:
     source = MemorySource([a_sample(number) for number in range(samples)], ("x",))
-    with pack(source, tmp_path / "o", format, shard_samples=7, workers=8) as packed:
+    with pack(source, tmp_path / "o", format, ConvertOptions(shard_samples=7, workers=8)) as packed:
         held = [shard.samples for shard in packed.manifest.shards]
         assert sum(held) == samples
         assert held == [7] * (samples // 7) + [samples % 7] * (samples % 7 > 0)
@@ -119,7 +125,9 @@ def test_shards_stay_below_the_size_asked(tmp_path: Path, format: Packing) -> No
         else a_sample(number, data=jpeg(number, size))
         for number, size in enumerate(sizes)
     ]
-    with pack(MemorySource(samples, ("x",)), tmp_path / "o", format, shard_size=80_000) as packed:
+    with pack(
+        MemorySource(samples, ("x",)), tmp_path / "o", format, ConvertOptions(shard_size=80_000)
+    ) as packed:
         shards = packed.manifest.shards
         assert len(shards) > 3
         assert [s.samples for s in shards if s.files[0].bytes > 80_000 + 12_288] == [1, 1]
@@ -174,7 +182,7 @@ def test_the_manifest_lists_exactly_the_files(dataset: Path) -> None:
 
 
 _KEYS = st.text(
-    st.characters(exclude_characters="\0/", exclude_categories=("Cs",)), min_size=1, max_size=12
+    st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=12
 )
 _PATHS = st.lists(_KEYS, min_size=1, max_size=3).map("/".join)
 _LONG = st.builds(lambda key, times: (key * times)[:700], _PATHS, st.integers(1, 200))
@@ -183,7 +191,7 @@ _JSON = st.recursive(
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",)), max_size=6),
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc"), inner, max_size=3),
     max_leaves=6,
 )

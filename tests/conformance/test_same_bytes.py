@@ -7,8 +7,8 @@ import os
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,20 +22,27 @@ from tests.trees import Packing, contents, image_bytes, odd_files, plain_files, 
 Files = dict[str, bytes]
 
 
-def pack(source: Path, destination: Path, format: Packing, **options: Any) -> Files:
-    chosen = ConvertOptions(image=format.policy, **options)
+def pack(
+    source: Path,
+    destination: Path,
+    format: Packing,
+    options: ConvertOptions = ConvertOptions(),  # noqa: B008 - immutable
+) -> Files:
+    chosen = replace(options, image=format.policy)
     convert(open_source(source), destination, format=format.name, options=chosen)
     return contents(destination)
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"shard_samples": 7}, {"shard_size": 90_000}], ids=["one", "samples", "size"]
+    "limits",
+    [ConvertOptions(), ConvertOptions(shard_samples=7), ConvertOptions(shard_size=90_000)],
+    ids=["one", "samples", "size"],
 )
 def test_workers_make_no_difference(
-    tmp_path: Path, tree: Path, format: Packing, limits: dict[str, int]
+    tmp_path: Path, tree: Path, format: Packing, limits: ConvertOptions
 ) -> None:
     one, four, eight = (
-        pack(tree, tmp_path / str(workers), format, workers=workers, **limits)
+        pack(tree, tmp_path / str(workers), format, replace(limits, workers=workers))
         for workers in (1, 4, 8)
     )
     assert one == four == eight
@@ -58,7 +65,7 @@ def test_time_and_file_times_make_no_difference(
 
 def test_user_umask_and_locale_make_no_difference(tmp_path: Path, format: Packing) -> None:
     source = write_tree(tmp_path / "t", odd_files())
-    first = pack(source, tmp_path / "first", format, shard_samples=9)
+    first = pack(source, tmp_path / "first", format, ConvertOptions(shard_samples=9))
     places = {
         "C": {
             "LC_ALL": "C",
@@ -110,10 +117,10 @@ def test_nothing_of_the_place_is_in_it(tmp_path: Path, tree: Path, format: Packi
 def test_a_seed_decides_the_order(tmp_path: Path, format: Packing) -> None:
     source = write_tree(tmp_path / "t", plain_files(40))
     plain = pack(source, tmp_path / "plain", format)
-    one = pack(source, tmp_path / "one", format, shuffle=1)
-    assert pack(source, tmp_path / "again", format, shuffle=1, workers=7) == one
-    two = pack(source, tmp_path / "two", format, shuffle=2)
-    zero = pack(source, tmp_path / "zero", format, shuffle=0)
+    one = pack(source, tmp_path / "one", format, ConvertOptions(shuffle=1))
+    assert pack(source, tmp_path / "again", format, ConvertOptions(shuffle=1, workers=7)) == one
+    two = pack(source, tmp_path / "two", format, ConvertOptions(shuffle=2))
+    zero = pack(source, tmp_path / "zero", format, ConvertOptions(shuffle=0))
     assert (
         len({json.dumps(sorted(map(repr, made.items()))) for made in (plain, one, two, zero)}) == 4
     )

@@ -92,9 +92,7 @@ def test_an_iterator_that_is_forgotten_in_a_cycle_ends_its_threads() -> None:
 
 @pytest.mark.parametrize("kind", ["fork", "spawn"])
 def test_processes_stay_between_epochs_and_end_with_the_loader(kind: WorkerKind) -> None:
-    loader = MonitoredLoader(
-        list(range(8)), 1, transform=own_process, workers=2, worker_kind=kind
-    )
+    loader = MonitoredLoader(list(range(8)), 1, transform=own_process, workers=2, worker_kind=kind)
     first, second = ({int(batch[0]) for batch in loader} for _ in range(2))
     assert first | second
     assert len(first | second) <= 2
@@ -118,9 +116,7 @@ def test_a_left_loop_ends_busy_processes_and_the_next_starts_others() -> None:
     loader.close()
 
 
-@pytest.mark.parametrize(
-    ("transform", "words"), [(die_at_5, "SIGKILL"), (leave_at_5, "status 3")]
-)
+@pytest.mark.parametrize(("transform", "words"), [(die_at_5, "SIGKILL"), (leave_at_5, "status 3")])
 @pytest.mark.parametrize("kind", ["fork", "spawn"])
 def test_a_dead_process_is_named_and_nothing_hangs(
     kind: WorkerKind, transform: Callable[[int], int], words: str
@@ -128,11 +124,12 @@ def test_a_dead_process_is_named_and_nothing_hangs(
     with MonitoredLoader(
         list(range(20)), 2, transform=transform, workers=2, worker_kind=kind
     ) as loader:
-        found: list[int] = []
-        with pytest.raises(WorkerDiedError, match=rf"worker [01] \(process \d+\).*{words}.*batch 2"):
-            for batch in loader:
-                found += batch.tolist()
-        assert found == [0, 1, 2, 3]
+        batches = iter(loader)
+        assert [next(batches).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+        with pytest.raises(
+            WorkerDiedError, match=rf"worker [01] \(process \d+\).*{words}.*batch 2"
+        ):
+            next(batches)
         assert next(iter(loader)).tolist() == [0, 1]
 
 
@@ -159,7 +156,8 @@ def slowly(value):
     return os.getpid()
 
 if __name__ == "__main__":
-    loader = MonitoredLoader(list(range(1000)), 5, transform=slowly, workers=3, worker_kind="{kind}")
+    numbers = list(range(1000))
+    loader = MonitoredLoader(numbers, 5, transform=slowly, workers=3, worker_kind="{kind}")
     batches = iter(loader)
     pids = {{int(next(batches)[0]) for _ in range(6)}}
     print(*pids, flush=True)

@@ -152,7 +152,11 @@ def test_training_goes_on_with_other_ranks_and_batches() -> None:
 def test_a_state_of_another_order_is_refused() -> None:
     (sampling,) = _ranks((60, 5, 1, True))
     state = Progress(sampling, 0).state()
-    for other in (_ranks((61, 5, 1, True)), _ranks((60, 5, 1, False)), _ranks((60, 5, 1, True), seed=9)):
+    for other in (
+        _ranks((61, 5, 1, True)),
+        _ranks((60, 5, 1, False)),
+        _ranks((60, 5, 1, True), seed=9),
+    ):
         with pytest.raises(OptionError, match=r"saved with (samples|shuffle|seed)"):
             Progress.restore(other[0], state)
     with pytest.raises(OptionError, match="no state"):

@@ -64,12 +64,13 @@ def test_by_index_it_is_the_dataset(
 ) -> None:
     dataset = adapter.MapDataset(photos, ImageTransform(corner))
     loader = _loader(adapter, dataset, batch_size=5, persistent_workers=persistent, **options)
+    samples = photos.read_many(range(_ROWS))
     for _ in range(2):
         batches = list(loader)
         images = np.concatenate([images.numpy() for images, _ in batches])
         labels = np.concatenate([labels.numpy() for _, labels in batches])
-        assert np.array_equal(images, np.stack([corner(decode(x.image)) for x in photos]))
-        assert labels.tolist() == [sample.label for sample in photos]
+        assert np.array_equal(images, np.stack([corner(decode(x.image)) for x in samples]))
+        assert labels.tolist() == [sample.label for sample in samples]
 
 
 @pytest.mark.parametrize("options", _WORKERS)
@@ -84,6 +85,6 @@ def test_a_stream_gives_each_sample_to_one_worker(
     epochs = []
     for epoch in range(2):
         dataset.set_epoch(epoch)
-        epochs.append([int(value) for (batch,) in loader for value in batch])
+        epochs.append([int(value) for batch in loader for value in batch])
         assert sorted(epochs[-1]) == list(range(samples))
     assert epochs[0] != epochs[1] or samples < 2

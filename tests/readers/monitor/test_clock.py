@@ -6,7 +6,9 @@ import os
 import threading
 import time
 from multiprocessing import get_context
+from multiprocessing.context import ForkContext, ForkServerContext, SpawnContext
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -17,10 +19,11 @@ from readers.monitor.record import UNKNOWN, BatchRecord
 from readers.monitor.ring import RingWriter
 from readers.monitor.words import BATCH_WIDTH, BATCHES
 from readers.span import decoding, here, reading, transforming
-from tests.planted import close, pause
+from tests.planted import agree, pause
 from tests.recordings import FACTS
 
 NOBODY = ToldByFramework("no.such.framework")
+Context: TypeAlias = ForkContext | SpawnContext | ForkServerContext
 
 
 def clock_in(directory: Path, *, os_counters: bool = True) -> StageClock:
@@ -36,28 +39,29 @@ def batches_in(directory: Path) -> list[BatchRecord]:
 
 def test_stages_exclude_each_other_and_add_up(tmp_path: Path) -> None:
     clock = clock_in(tmp_path)
-    began = time.perf_counter_ns()
-    clock.begin(7, 2)
-    other = pause(0.004)
-    with reading:
-        read = pause(0.01)
-    with transforming:
-        transform = pause(0.012)
-        with decoding:
-            decode = pause(0.008)
-    clock.samples = 3
-    clock.collate()
-    collate = pause(0.006)
-    clock.end(1000)
-    wall = time.perf_counter_ns() - began
-    (record,) = batches_in(tmp_path)
-    assert (record.batch, record.epoch, record.samples, record.nbytes) == (7, 2, 3, 1000)
-    assert close(record.read, read)
-    assert close(record.decode, decode)
-    assert close(record.dataset, other + read + decode)
-    assert close(record.transform, transform)
-    assert close(record.collate, collate)
-    assert close(wall, record.fetch)
+    planted: list[tuple[int, ...]] = []
+    for number in range(5):
+        began = time.perf_counter_ns()
+        clock.begin(number, 2)
+        other = pause(0.004)
+        with reading:
+            read = pause(0.01)
+        with transforming:
+            transform = pause(0.012)
+            with decoding:
+                decode = pause(0.008)
+        clock.samples = 3
+        clock.collate()
+        collate = pause(0.006)
+        clock.end(1000)
+        wall = time.perf_counter_ns() - began
+        planted.append((read, decode, other + read + decode, transform, collate, wall))
+    batches = batches_in(tmp_path)
+    assert [record.batch for record in batches] == list(range(5))
+    assert {(record.epoch, record.samples, record.nbytes) for record in batches} == {(2, 3, 1000)}
+    stages = ("read", "decode", "dataset", "transform", "collate", "fetch")
+    for stage, times in zip(stages, zip(*planted, strict=True), strict=True):
+        assert agree([getattr(record, stage) for record in batches], times)
 
 
 def test_without_a_reader_of_ours_reading_is_unknown(tmp_path: Path) -> None:
@@ -81,20 +85,19 @@ def test_a_batch_within_a_batch_goes_to_its_own_clock(tmp_path: Path) -> None:
     with reading:
         pause(0.002)
     inner.end()
-    assert here.clock is outer
+    with reading:
+        pause(0.004)
     outer.end()
-    assert here.clock is None
     by_number = {record.batch: record for record in batches_in(tmp_path)}
-    assert by_number[2].read > 0
-    assert by_number[1].read == UNKNOWN
+    assert 2_000_000 <= by_number[2].read < by_number[2].fetch
+    assert 4_000_000 <= by_number[1].read <= by_number[1].fetch - by_number[2].fetch
 
 
 def test_a_batch_that_failed_leaves_nothing(tmp_path: Path) -> None:
     clock = clock_in(tmp_path)
     clock.begin(0)
-    with pytest.raises(ZeroDivisionError), reading:
+    with reading:
         clock.abandon()
-        raise ZeroDivisionError
     clock.begin(1)
     clock.collate()
     clock.end()
@@ -134,11 +137,13 @@ def make(source: ClockSource) -> None:
     clock.end()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_each_process_and_thread_has_its_own_clock(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize(
+    "context", [get_context("fork"), get_context("spawn"), get_context("forkserver")]
+)
+def test_each_process_and_thread_has_its_own_clock(tmp_path: Path, context: Context) -> None:
     source = ClockSource(str(tmp_path), NOBODY, os_counters=True)
     make(source)
-    process = get_context(method).Process(target=make, args=(source,))
+    process = context.Process(target=make, args=(source,))
     process.start()
     process.join()
     thread = threading.Thread(target=make, args=(source,))
@@ -175,7 +180,7 @@ def test_a_clock_that_cannot_be_made_is_a_failure_not_an_error(tmp_path: Path) -
 
 
 def test_costs(tmp_path: Path) -> None:
-    """The goal is 1 microsecond a sample and 10 a batch on an idle machine; three times that here."""
+    """The goal is 1 microsecond a sample and 10 a batch when idle; three times that here."""
     clock = clock_in(tmp_path)
 
     def batch() -> None:

@@ -137,7 +137,11 @@ pid: 3866, idx: 20, dataset_ti"""
 def test_the_quoted_line_is_understood() -> None:
     line = "[pid:1234] idx:256 dataset_time:0.12s transform_time:0.08s collate_time:0.02s"
     (record,) = parse_log([line]).batches
-    assert (record.dataset, record.transform, record.collate) == (120_000_000, 80_000_000, 20_000_000)
+    assert (record.dataset, record.transform, record.collate) == (
+        120_000_000,
+        80_000_000,
+        20_000_000,
+    )
 
 
 def test_no_log_at_all() -> None:

@@ -6,7 +6,9 @@ import os
 import struct
 import threading
 from multiprocessing import get_context
+from multiprocessing.context import ForkContext, ForkServerContext, SpawnContext
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -16,6 +18,8 @@ from readers.monitor.process import alive, started
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import CAPACITY, HEARTBEAT, STAGE_BITS, RingReader, RingWriter
 from readers.span import COLLATE
+
+Context: TypeAlias = ForkContext | SpawnContext | ForkServerContext
 
 
 def write(directory: Path, count: int, worker: int = 0) -> RingWriter:
@@ -67,9 +71,11 @@ def test_heartbeat_is_one_word(tmp_path: Path) -> None:
     assert RingReader(only(tmp_path)).heartbeat == (COLLATE, 123456789)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_processes_write_their_own(tmp_path: Path, method: str) -> None:
-    process = get_context(method).Process(target=write, args=(tmp_path, 4, 3))
+@pytest.mark.parametrize(
+    "context", [get_context("fork"), get_context("spawn"), get_context("forkserver")]
+)
+def test_processes_write_their_own(tmp_path: Path, context: Context) -> None:
+    process = context.Process(target=write, args=(tmp_path, 4, 3))
     process.start()
     process.join()
     reader = RingReader(only(tmp_path))

@@ -1,0 +1,1 @@
+"""How `readers.loader` makes batches: transforms, columns, workers, passes."""

@@ -1,0 +1,164 @@
+"""Makes one batch: reads, transforms and collates in the thread that asks for it.
+
+A batch is made by one worker from its first sample to its last, so the stages add up to the time
+that the batch took, whatever the number of workers; several batches are made side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, Protocol, TypeAlias
+
+from readers.loading.columns import Columns
+from readers.loading.faults import annotate, annotated
+from readers.loading.output import Output
+from readers.loading.stopwatch import Clock, ClockSource, Unmeasured
+from readers.loading.structure import map_arrays
+from readers.loading.transform import Slots, Transform, writer_of
+from readers.monitor.batch_contents import batch_bytes
+from readers.monitor.record import UNKNOWN
+from readers.protocols import SupportsReadMany
+from readers.sample import Sample
+from readers.sampling import Indices
+from readers.span import COLLATE, TRANSFORM
+
+_SHOWN = 8
+_UNMEASURED = Unmeasured(UNKNOWN)
+
+Collate: TypeAlias = Callable[[list[Any]], Any]
+
+
+class Items(Protocol):
+    """What a loader reads: a `readers.protocols.Source`, or any sequence of samples."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...  # noqa: ANN401 - any kind of sample
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A batch to be made."""
+
+    turn: int
+    """Number of the pass, as the monitor counts."""
+    epoch: int
+    number: int
+    """Of the batch in the pass."""
+    indices: Indices
+
+
+class Abandoned(Exception):  # noqa: N818 - no error: nobody wants the batch any longer
+    """The pass was ended while a batch was being made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What batches are made of, and how."""
+
+    source: Items
+    transform: Transform
+    """Applied to each sample."""
+    collate: Collate | None
+    """Makes a batch of a list of transformed samples; None for `Columns`."""
+
+
+class BatchMaker:
+    """Makes batches; several threads may use one.
+
+    Args:
+        recipe: What they are made of.
+        output: What arrays become.
+    """
+
+    def __init__(self, recipe: Recipe, output: Output) -> None:
+        self._source = recipe.source
+        self._transform = recipe.transform
+        self._collate = recipe.collate
+        self._writes_into = writer_of(recipe.transform)
+        self._output = output
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Ends each `make` that is under way before its next sample, and every later one."""
+        self._stopped = True
+
+    def make(self, task: Task, clocks: ClockSource) -> object:
+        """Makes a batch.
+
+        Raises:
+            Abandoned: The pass was ended meanwhile.
+            BaseException: What reading, transforming or collating raised, with a note that names
+                the sample.
+        """
+        clock: Clock = clocks.begin(task.number, task.turn) or _UNMEASURED
+        try:
+            batch = self._make(task, clock)
+        except BaseException as error:  # whatever it was, the clock must not go on
+            clock.abandon()
+            if isinstance(error, StopIteration):  # which would end the user's loop in silence
+                raise RuntimeError("a transform raised StopIteration") from error  # noqa: TRY004
+            raise
+        clock.end(batch_bytes(batch))
+        return map_arrays(batch, self._output.deliver)
+
+    def _make(self, task: Task, clock: Clock) -> object:
+        items = self._read(task)
+        clock.samples = len(items)
+        if self._collate is None:
+            return self._fill(task, items, clock)
+        clock.enter(TRANSFORM)
+        values = [self._apply(task, items, place, None) for place in range(len(items))]
+        clock.leave()
+        clock.collate()
+        with annotated(lambda: f"while collating {name_batch(task)}"):
+            return self._collate(values)
+
+    def _read(self, task: Task) -> list[Any]:
+        with annotated(lambda: f"while reading {name_batch(task)}"):
+            if isinstance(self._source, SupportsReadMany):
+                return list(self._source.read_many(task.indices))
+            return [self._source[int(index)] for index in task.indices]
+
+    def _fill(self, task: Task, items: list[Any], clock: Clock) -> object:
+        columns = Columns(len(items), self._output.allocate)
+        collating = 0
+        clock.enter(TRANSFORM)
+        for place in range(len(items)):
+            slots = columns.slots() if self._writes_into is not None else None
+            value = self._apply(task, items, place, slots)
+            began = perf_counter_ns()
+            columns.add(value)
+            collating += perf_counter_ns() - began
+        clock.leave()
+        # Told once: entering and leaving a stage for each sample would cost four times as much.
+        clock.move(TRANSFORM, COLLATE, collating)
+        clock.collate()
+        return columns.finish()
+
+    def _apply(self, task: Task, items: list[Any], place: int, slots: Slots) -> object:
+        if self._stopped:
+            raise Abandoned
+        item = items[place]
+        items[place] = None  # what was read is given back sample by sample
+        try:
+            if slots is None or self._writes_into is None:
+                return self._transform(item)
+            return self._writes_into.write_into(item, slots)
+        except Exception as error:
+            annotate(error, f"while transforming {_name_item(task, place, item)}")
+            raise
+
+
+def name_batch(task: Task) -> str:
+    """Names a batch by its number and its samples."""
+    shown = ", ".join(str(int(index)) for index in task.indices[:_SHOWN])
+    more = ", …" if len(task.indices) > _SHOWN else ""
+    return f"batch {task.number} of epoch {task.epoch}, samples {shown}{more}"
+
+
+def _name_item(task: Task, place: int, item: object) -> str:
+    key = f" ({item.key!r})" if isinstance(item, Sample) else ""
+    return f"sample {int(task.indices[place])}{key}, batch {task.number} of epoch {task.epoch}"

@@ -1,0 +1,286 @@
+"""The monitor of one loader, whatever its framework."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from readers.errors import OptionError
+from readers.monitor.caretaker import Caretaker
+from readers.monitor.collector import Collector
+from readers.monitor.failure import contained, failures
+from readers.monitor.hooks import Hooks, Place
+from readers.monitor.hooks_iterable import IterableHooks
+from readers.monitor.hooks_megengine import MegEngineHooks
+from readers.monitor.hooks_paddle import PaddleHooks
+from readers.monitor.hooks_readers import ReadersHooks
+from readers.monitor.hooks_torch import TorchHooks
+from readers.monitor.log import BatchLog, Style
+from readers.monitor.numbering import EpochCounter
+from readers.monitor.patches import Patches
+from readers.monitor.periodic import Periodic
+from readers.monitor.proxy import Proxy, unwrapped
+from readers.monitor.record import LoaderFacts
+from readers.monitor.recording import Recording, save_recording
+from readers.monitor.ring import RingWriter
+from readers.monitor.run import FACTS, Run, read_facts
+from readers.monitor.steps import EpochSteps, SteppedIterator
+from readers.monitor.words import STEP_WIDTH, STEPS, Words
+
+_HOOKS: Final[tuple[Hooks, ...]] = (
+    TorchHooks(),
+    PaddleHooks(),
+    MegEngineHooks(),
+    ReadersHooks(),
+    IterableHooks(),
+)
+_LOOK_AFTER: Final = 1.0
+
+
+class LoaderMonitor:
+    """Measures one loader of PyTorch, PaddlePaddle, MegEngine, or anything that gives batches.
+
+    ::
+
+        monitor = LoaderMonitor()
+        loader = monitor.attach(loader)
+        for batch in loader:
+            ...
+        monitor.recording()
+
+    What goes wrong within the monitor never reaches the training loop: it is counted in `failures`
+    and logged once by the logger `readers.monitor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 200,
+        every: int = 1,
+        os_counters: bool = True,
+        run: Path | None = None,
+        log: Callable[[str], object] | None = None,
+        style: Style = "default",
+        keep: int = 10_000,
+        memory_every: float = 5.0,
+    ) -> None:
+        """Begins a run.
+
+        Args:
+            window: Batches and steps of `snapshot`.
+            every: A line of the log for so many batches of a worker.
+            os_counters: Whether CPU, run queue, bytes and page faults are measured.
+            run: Directory of the run, to look on from other processes; stays, with all that was
+                measured, when the run ends. None for a private one, which doesn't stay.
+            log: Takes a line of the log, such as `print`; None for no log.
+            style: How a line of the log looks.
+            keep: Batches and steps that are kept, the last ones; 200 bytes each.
+            memory_every: Seconds between two looks at the memory of the processes.
+
+        Raises:
+            DatasetBusyError: Another run goes on in that directory.
+            OptionError: An option makes no sense.
+        """
+        if window < 1 or keep < 1 or memory_every <= 0:
+            raise OptionError(
+                f"window {window}, keep {keep}, memory_every {memory_every}: must be positive"
+            )
+        self._window = window
+        self._os_counters = os_counters
+        lines = BatchLog(log, style=style, every=every) if log is not None else None
+        self._failures_before = failures.count
+        self._run = Run(run)
+        self._collector = Collector(
+            self._run.rings, keep=keep, owner=True, on_batch=None if lines is None else lines.batch
+        )
+        self._on_step = None if lines is None else lines.step
+        self._steps = RingWriter(self._run.rings, kind=STEPS, width=STEP_WIDTH, worker=-1)
+        self._periodic = Periodic(Caretaker(self._collector, memory_every), _LOOK_AFTER)
+        self._epoch = EpochCounter()
+        self._patches = Patches()
+        self._numbered = False
+        self._facts: LoaderFacts | None = None
+        self._loader: Any = None
+        self._finish = weakref.finalize(self, _finish, self._run, self._collector)
+
+    @property
+    def directory(self) -> Path:
+        """Directory of the run, for `packer monitor top`."""
+        return self._run.path
+
+    @property
+    def facts(self) -> LoaderFacts:
+        """What is known of the loader.
+
+        Raises:
+            OptionError: No loader was attached.
+        """
+        if self._facts is None:
+            raise OptionError("attach a loader first")
+        return self._facts
+
+    @property
+    def failures(self) -> int:
+        """Failures since this monitor was made, in this process and in the workers that are read.
+
+        Those of other monitors in this process count as well.
+        """
+        return failures.count - self._failures_before + self._collector.failures
+
+    def attach(self, loader: Any) -> AttachedLoader:  # noqa: ANN401 - any framework's loader
+        """Begins to measure a loader.
+
+        The loader's dataset, transform, collate function and batch sampler are replaced by proxies
+        until `detach`. Workers that a loader keeps between epochs start anew.
+
+        Args:
+            loader: A loader, or anything else to iterate, of which only the steps are timed.
+
+        Returns:
+            What iterates like the loader, has its length and its attributes.
+
+        Raises:
+            OptionError: It can't be iterated, or this monitor has a loader already.
+        """
+        if self._loader is not None:
+            raise OptionError("this monitor has a loader: make a LoaderMonitor for each")
+        hooks = next((hooks for hooks in _HOOKS if hooks.recognises(loader)), None)
+        if hooks is None:
+            raise OptionError(f"a {type(loader).__name__} can't be iterated: attach a loader")
+        self._loader = loader
+        self._install(hooks, loader)
+        return AttachedLoader(loader, self, self._iterate)
+
+    def detach(self, loader: Any) -> Any:  # noqa: ANN401 - the loader of `attach`
+        """Puts the loader back into the state that it had; what was measured stays.
+
+        Args:
+            loader: The loader, or what `attach` gave for it.
+
+        Returns:
+            The loader itself.
+
+        Raises:
+            OptionError: It isn't the loader of this monitor.
+        """
+        loader = unwrapped(loader)
+        if loader is not self._loader:
+            raise OptionError("that loader isn't attached to this monitor")
+        self._patches.undo()
+        self._loader = None
+        return loader
+
+    def recording(self) -> Recording:
+        """Gives everything that is kept.
+
+        Raises:
+            OptionError: No loader was attached.
+        """
+        self._collector.collect()
+        return self._collector.recording(self.facts)
+
+    def snapshot(self) -> Recording:
+        """Gives the last `window` batches and steps.
+
+        Raises:
+            OptionError: No loader was attached.
+        """
+        self._collector.collect()
+        return self._collector.recording(self.facts, last=self._window)
+
+    def close(self) -> None:
+        """Ends the run; a directory that was given gets the recording. Closing twice is fine.
+
+        The end of the process does the same.
+        """
+        if self._loader is not None:
+            self.detach(self._loader)
+        self._periodic.settle()
+        self._finish()
+
+    @contained
+    def _install(self, hooks: Hooks, loader: Any) -> None:  # noqa: ANN401 - any framework's loader
+        self._facts = IterableHooks().facts(loader)
+        self._facts = hooks.facts(loader)
+        self._run.write_facts(self._facts)
+        place = Place(str(self._run.rings), self._os_counters, os.getpid(), self._epoch)
+        self._numbered = hooks.install(loader, place, self._patches)
+
+    def _iterate(self, loader: Any) -> Iterator[Any]:  # noqa: ANN401 - the loader of `attach`
+        epoch = self._epoch.next()
+        self._prepare()
+        batches = iter(loader)
+        steps = EpochSteps(
+            epoch,
+            numbered=self._numbered,
+            made=self._made,
+            write=self._write_step,
+            on_step=self._on_step,
+        )
+        self._start()
+        return SteppedIterator(batches, steps, self._periodic.stop)
+
+    @contained
+    def _made(self, epoch: int) -> int:
+        """Tells how many batches of an epoch were finished; new workers are looked for early."""
+        expected = 1 if self._facts is None else max(1, self._facts.workers)
+        if self._collector.threads < expected:
+            self._collector.collect()
+        return self._collector.made(epoch)
+
+    def _write_step(self, words: Words) -> None:
+        self._collector.add_step(words)
+        self._steps.append(words)
+
+    @contained
+    def _prepare(self) -> None:
+        """Leaves neither a thread of ours nor rings of dead threads to the new epoch."""
+        self._periodic.settle()
+        self._collector.collect()
+        self._collector.forget_dead()
+
+    @contained
+    def _start(self) -> None:
+        self._periodic.start()
+
+
+class AttachedLoader(Proxy):
+    """A loader that is measured: iterates like the loader and is the loader in all else.
+
+    Attributes:
+        monitor: What measures it.
+    """
+
+    _inner: Any
+    monitor: LoaderMonitor
+
+    def __init__(
+        self,
+        loader: Any,  # noqa: ANN401 - any framework's loader
+        monitor: LoaderMonitor,
+        iterate: Callable[[Any], Iterator[Any]],
+    ) -> None:
+        super().__init__(loader)
+        self.__dict__["monitor"] = monitor
+        self.__dict__["_iterate"] = iterate
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator: Iterator[Any] = self.__dict__["_iterate"](self._inner)
+        return iterator
+
+    def __call__(self) -> Iterator[Any]:
+        """Iterates, as PaddlePaddle's loader also does when it is called."""
+        return iter(self)
+
+
+@contained
+def _finish(run: Run, collector: Collector) -> None:
+    """Ends a run, unless this process was forked from the one that began it."""
+    if run.is_ours():
+        collector.collect()
+        if run.recording is not None and (run.path / FACTS).exists():
+            save_recording(run.recording, collector.recording(read_facts(run.path)))
+    run.close()

@@ -1,0 +1,140 @@
+"""The clock of one thread: charges each moment of making a batch to one stage."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from readers.monitor.counters import NOTHING, ThreadCounters
+from readers.monitor.failure import failures
+from readers.monitor.record import UNKNOWN
+from readers.monitor.ring import BATCH, FAILURES, HEARTBEAT, STAGE_BITS, RingWriter
+from readers.span import COLLATE, DATASET, DECODE, IDLE, READ, TRANSFORM, Clock, here
+
+_STAGES = COLLATE + 1
+
+
+class StageClock:
+    """Charges the time of each batch to exclusive stages and writes the batch into a ring.
+
+    A batch begins in the dataset stage. `readers.span` tells of reading, decoding and transforming
+    within it; `collate` ends it. The stages add up to the time from `begin` to `end` because each
+    moment is charged to the one that is on.
+
+    Attributes:
+        open: Whether a batch is being made.
+        samples: Samples of that batch; whoever reads them counts them up.
+    """
+
+    def __init__(self, ring: RingWriter, *, os_counters: bool = True) -> None:
+        self._ring = ring
+        self._words = ring.words
+        self._counters = ThreadCounters() if os_counters else None
+        self._spent = [0] * _STAGES
+        self._left: list[int] = []
+        self._stage = IDLE
+        self._since = self._began = 0
+        self._counts = NOTHING
+        self._batch = self._epoch = UNKNOWN
+        self._outer: Clock | None = None
+        self.open = False
+        self.samples = 0
+
+    def begin(self, batch: int = UNKNOWN, epoch: int = UNKNOWN) -> None:
+        """Begins a batch, in the dataset stage; one that was not ended is forgotten.
+
+        Args:
+            batch: Number of the batch in its epoch.
+            epoch: Number of the epoch.
+        """
+        self._batch, self._epoch = batch, epoch
+        self._spent = [0] * _STAGES
+        self._left.clear()
+        self._counts = NOTHING
+        self.samples = 0
+        self._words[BATCH] = batch
+        if not self.open:
+            self._outer, here.clock, self.open = here.clock, self, True
+        if self._counters is not None:
+            self._counters.start()
+        self._stage = DATASET
+        self._since = self._began = now = perf_counter_ns()
+        self._words[HEARTBEAT] = now << STAGE_BITS | DATASET
+
+    def enter(self, stage: int, /) -> None:
+        """Charges from now on to a stage of `readers.span`, until `leave`."""
+        now = perf_counter_ns()
+        self._spent[self._stage] += now - self._since
+        self._left.append(self._stage)
+        self._stage, self._since = stage, now
+        self._words[HEARTBEAT] = now << STAGE_BITS | stage
+
+    def leave(self) -> None:
+        """Charges from now on to the stage that was on before."""
+        if not self._left:
+            return  # the batch was begun, or ended, within the span
+        now = perf_counter_ns()
+        self._spent[self._stage] += now - self._since
+        self._stage = stage = self._left.pop()
+        self._since = now
+        self._words[HEARTBEAT] = now << STAGE_BITS | stage
+
+    def move(self, source: int, target: int, nanoseconds: int, /) -> None:
+        """Charges to one stage what was charged to another, for who has timed small parts itself.
+
+        Args:
+            source: Stage of `readers.span` that was on.
+            target: Stage that it should have been.
+            nanoseconds: How long; not before it was charged to `source`.
+        """
+        self._spent[source] -= nanoseconds
+        self._spent[target] += nanoseconds
+
+    def collate(self) -> None:
+        """Ends dataset and transform: the counters stop, and time is charged to collating."""
+        if self._counters is not None:
+            self._counts = self._counters.since_start()
+        self._left.clear()
+        self.enter(COLLATE)
+
+    def end(self, nbytes: int = UNKNOWN) -> None:
+        """Ends the batch and writes it into the ring.
+
+        Args:
+            nbytes: Bytes of the batch.
+        """
+        now = perf_counter_ns()
+        spent = self._spent
+        spent[self._stage] += now - self._since
+        read, decode = spent[READ], spent[DECODE]
+        self._ring.append(
+            (
+                self._batch,
+                self._epoch,
+                self._ring.written,
+                self.samples,
+                self._began,
+                spent[DATASET] + read + decode,
+                read or UNKNOWN,
+                decode or UNKNOWN,
+                spent[TRANSFORM],
+                spent[COLLATE],
+                *self._counts,
+                nbytes,
+            )
+        )
+        self._close(now)
+
+    def abandon(self) -> None:
+        """Forgets the batch, because making it failed."""
+        self._close(perf_counter_ns())
+
+    def rest(self) -> None:
+        """Tells those who watch that nothing goes on, though the batch may go on later."""
+        self._words[HEARTBEAT] = perf_counter_ns() << STAGE_BITS | IDLE
+
+    def _close(self, now: int) -> None:
+        if self.open:
+            here.clock, self._outer, self.open = self._outer, None, False
+        self._left.clear()
+        self._words[FAILURES] = failures.count
+        self._words[HEARTBEAT] = now << STAGE_BITS | IDLE

@@ -1,0 +1,109 @@
+"""Where a worker gets its clock from: what is pickled is the place of the rings, no more."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from readers.monitor.clock import StageClock
+from readers.monitor.failure import contained
+from readers.monitor.record import UNKNOWN
+from readers.monitor.ring import RingWriter
+from readers.monitor.words import BATCH_WIDTH, BATCHES
+from readers.span import here
+
+
+class WorkerNumber(Protocol):
+    """How a worker finds its number; picklable."""
+
+    def __call__(self, batch: int, /) -> int:
+        """Tells the number of this worker from where it runs, or from its first batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldByFramework:
+    """The number that `get_worker_info()` of the framework tells."""
+
+    module: str
+    """Where that function is; the framework has imported it already."""
+    field: str = "id"
+    """Name of the number in what the function gives."""
+    turns: int = 0
+    """Workers that get the batches in turn, in a framework that gives nothing to some workers."""
+
+    def __call__(self, batch: int, /) -> int:
+        """Asks the framework, or takes it from the number of the first batch."""
+        framework = sys.modules.get(self.module)
+        info = framework.get_worker_info() if framework is not None else None
+        if info is not None:
+            return int(getattr(info, self.field))
+        return batch % self.turns if self.turns and batch != UNKNOWN else UNKNOWN
+
+
+class _Clocks(threading.local):
+    """The clocks of this thread, by the directory of their rings; None where making one failed."""
+
+    def __init__(self) -> None:
+        self.by_directory: dict[str, StageClock | None] = {}
+
+
+_clocks = _Clocks()
+
+
+def _forget() -> None:
+    """Leaves the clocks to the process that has forked this one."""
+    _clocks.by_directory = {}
+    here.clock = None
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSource:
+    """Makes a clock for each thread on its first batch."""
+
+    directory: str
+    """Of the rings."""
+    worker: WorkerNumber
+    os_counters: bool
+    elsewhere: int = UNKNOWN
+    """Process in which no batch is made, whatever is called there: the main one of a loader that
+    has worker processes."""
+
+    @contained
+    def begin(self, batch: int = UNKNOWN, epoch: int = UNKNOWN) -> StageClock | None:
+        """Begins a batch on this thread.
+
+        Args:
+            batch: Number of the batch in its epoch.
+            epoch: Number of the epoch.
+
+        Returns:
+            The clock that runs; None where there is none.
+        """
+        clocks = _clocks.by_directory
+        if self.directory not in clocks:
+            clocks[self.directory] = None
+            clocks[self.directory] = self._make(batch)
+        clock = clocks[self.directory]
+        if clock is not None:
+            clock.begin(batch, epoch)
+        return clock
+
+    def running(self) -> StageClock | None:
+        """Gives the clock of this thread if a batch is being made."""
+        clock = _clocks.by_directory.get(self.directory)
+        return clock if clock is not None and clock.open else None
+
+    def _make(self, batch: int) -> StageClock | None:
+        if os.getpid() == self.elsewhere:
+            return None
+        ring = RingWriter(
+            Path(self.directory), kind=BATCHES, width=BATCH_WIDTH, worker=self.worker(batch)
+        )
+        return StageClock(ring, os_counters=self.os_counters)

@@ -1,0 +1,259 @@
+"""Gathers what the rings of a run hold, bounded in memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from time import perf_counter_ns
+from typing import NamedTuple, TypeVar
+
+from readers.errors import CorruptDatasetError
+from readers.monitor.memory import memory_of
+from readers.monitor.process import alive
+from readers.monitor.record import (
+    UNKNOWN,
+    BatchRecord,
+    LoaderFacts,
+    MemoryRecord,
+    WorkerState,
+)
+from readers.monitor.recording import Recording
+from readers.monitor.ring import CAPACITY, SUFFIX, RingReader
+from readers.monitor.words import (
+    BATCH_WIDTH,
+    BATCHES,
+    STEP_WIDTH,
+    STEPS,
+    Words,
+    batch_record,
+    step_record,
+)
+from readers.span import COLLATE, IDLE, TRANSFORM
+
+_WIDTHS = {BATCHES: BATCH_WIDTH, STEPS: STEP_WIDTH}
+_NAMES = {IDLE: "idle", TRANSFORM: "transform", COLLATE: "collate"}
+_EPOCH = 1
+_EPOCHS_COUNTED = 4
+_UNREAD = CAPACITY // 8
+
+T = TypeVar("T")
+
+
+class _Maker(NamedTuple):
+    """Who made a batch."""
+
+    worker: int
+    pid: int
+    thread: int
+
+
+class Collector:
+    """Reads the rings of a run as they fill. Threads may share it.
+
+    The records are kept as the words they came in and are made when somebody asks.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        keep: int = 10_000,
+        owner: bool = False,
+        on_batch: Callable[[BatchRecord], None] | None = None,
+    ) -> None:
+        """Begins with no ring.
+
+        Args:
+            directory: Of the rings.
+            keep: Batches and steps that are kept, the last ones.
+            owner: Whether this is the main process of the run: it gets its own steps by
+                `add_step`, and removes the rings of dead threads.
+            on_batch: Called with each batch, one at a time.
+        """
+        self._directory = directory
+        self._owner = owner
+        self._on_batch = on_batch
+        self._lock = threading.Lock()
+        self._rings: dict[Path, RingReader] = {}
+        self._refused: set[Path] = set()
+        self._making: tuple[RingReader, ...] = ()
+        self._batches: deque[tuple[_Maker, Words]] = deque(maxlen=keep)
+        self._steps: deque[Words] = deque(maxlen=keep)
+        self._memory: deque[MemoryRecord] = deque(maxlen=keep)
+        self._made: Counter[int] = Counter()
+        self._lost = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads that made batches and whose rings are still read."""
+        return len(self._making)
+
+    @property
+    def failures(self) -> int:
+        """Failures of the monitor in other processes, and rings that are none."""
+        workers: Counter[int] = Counter()
+        for ring in self._rings.values():
+            if ring.pid != os.getpid():
+                workers[ring.pid] = max(workers[ring.pid], ring.failures)
+        return workers.total() + len(self._refused)
+
+    def made(self, epoch: int) -> int:
+        """Tells the batches of an epoch that were finished, and reads the rings if need be.
+
+        Those that weren't read yet count as of that epoch.
+        """
+        unread = longest = 0
+        for ring in self._making:
+            waiting = ring.written - ring.seen
+            unread += waiting
+            longest = max(longest, waiting)
+        if longest >= _UNREAD:
+            self.drain()
+            return self._made[epoch]
+        return self._made[epoch] + unread
+
+    def add_step(self, words: Words) -> None:
+        """Takes a step of this process, which needn't be read from its ring."""
+        self._steps.append(words)
+
+    def collect(self) -> None:
+        """Looks for new rings and reads all of them."""
+        with self._lock:
+            for path in self._directory.glob(f"*{SUFFIX}"):
+                if path not in self._rings and path not in self._refused:
+                    self._open(path)
+            self._list_makers()
+            self._drain()
+
+    def drain(self) -> None:
+        """Reads the rings that are known."""
+        with self._lock:
+            self._drain()
+
+    def forget_dead(self) -> None:
+        """Lets go of threads that have ended; their batches are kept."""
+        with self._lock:
+            for path, ring in list(self._rings.items()):
+                if ring.kind == BATCHES and not _alive(ring):
+                    self._read(ring)
+                    self._lost += ring.lost
+                    del self._rings[path]
+                    if self._owner:
+                        ring.remove()
+            self._list_makers()
+
+    def sample_memory(self, main: int) -> None:
+        """Takes the memory of the main process and of the workers' processes.
+
+        Args:
+            main: The main process.
+        """
+        with self._lock:
+            workers = {ring.pid: ring.worker for ring in self._rings.values()}
+        for pid, worker in ({main: UNKNOWN} | workers).items():
+            if (memory := memory_of(pid)) is not None:
+                record = MemoryRecord(
+                    stamp=perf_counter_ns(),
+                    worker=UNKNOWN if pid == main else worker,
+                    pid=pid,
+                    unique=memory.unique,
+                    proportional=memory.proportional,
+                )
+                with self._lock:
+                    self._memory.append(record)
+
+    def recording(self, facts: LoaderFacts, *, last: int | None = None) -> Recording:
+        """Makes a recording of what is kept.
+
+        Args:
+            facts: Of the loader.
+            last: Batches and steps to give, the last ones; None for all.
+        """
+        with self._lock:
+            batches, steps = _last(self._batches, last), _last(self._steps, last)
+            memory = _last(self._memory, last)
+            workers = [_state(ring) for ring in self._rings.values() if ring.kind == BATCHES]
+            lost = self._lost + sum(
+                ring.lost for ring in self._rings.values() if ring.kind == BATCHES
+            )
+        return Recording(
+            facts,
+            batches=[_record(maker, words) for maker, words in batches],
+            steps=[step_record(words) for words in steps],
+            workers=sorted(workers, key=lambda state: (state.worker, state.pid, state.thread)),
+            memory=memory,
+            lost=lost,
+        )
+
+    def _open(self, path: Path) -> None:
+        try:
+            self._rings[path] = _known(RingReader(path))
+        except FileNotFoundError:
+            return  # another process has removed it meanwhile
+        except CorruptDatasetError:
+            self._refused.add(path)
+            raise
+
+    def _list_makers(self) -> None:
+        self._making = tuple(ring for ring in self._rings.values() if ring.kind == BATCHES)
+
+    def _drain(self) -> None:
+        for ring in self._rings.values():
+            if ring.written != ring.seen:
+                self._read(ring)
+
+    def _read(self, ring: RingReader) -> None:
+        records = ring.drain()
+        if ring.kind == STEPS:
+            if not self._owner:
+                self._steps.extend(records)
+            return
+        maker = _Maker(ring.worker, ring.pid, ring.thread)
+        for words in records:
+            self._batches.append((maker, words))
+            self._made[words[_EPOCH]] += 1
+            if self._on_batch is not None:
+                self._on_batch(_record(maker, words))
+        if len(self._made) > _EPOCHS_COUNTED:
+            del self._made[min(self._made)]
+
+
+def _known(ring: RingReader) -> RingReader:
+    if _WIDTHS.get(ring.kind) != ring.width:
+        raise CorruptDatasetError(
+            f"{ring.path} holds records of kind {ring.kind} with {ring.width} words, which this "
+            "version doesn't know",
+            path=str(ring.path),
+        )
+    return ring
+
+
+def _last(records: Sequence[T] | deque[T], count: int | None) -> list[T]:
+    first = 0 if count is None else max(0, len(records) - count)
+    return list(islice(records, first, None))
+
+
+def _record(maker: _Maker, words: Words) -> BatchRecord:
+    return batch_record(words, worker=maker.worker, pid=maker.pid, thread=maker.thread)
+
+
+def _alive(ring: RingReader) -> bool:
+    return alive(ring.pid, ring.thread, ring.start)
+
+
+def _state(ring: RingReader) -> WorkerState:
+    stage, since = ring.heartbeat
+    return WorkerState(
+        worker=ring.worker,
+        pid=ring.pid,
+        thread=ring.thread,
+        stage=_NAMES.get(stage, "dataset"),
+        since=since,
+        seen=perf_counter_ns(),
+        batches=ring.written,
+        alive=_alive(ring),
+    )

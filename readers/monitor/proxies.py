@@ -1,0 +1,225 @@
+"""What is put in place of a loader's dataset, transform and collate function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from readers.monitor.batch_contents import batch_bytes
+from readers.monitor.clock import StageClock
+from readers.monitor.clock_source import ClockSource
+from readers.monitor.failure import contained
+from readers.monitor.numbering import NumberedBatch, take_announced
+from readers.monitor.proxy import Proxy
+from readers.monitor.record import UNKNOWN
+from readers.span import TRANSFORM, here, transforming
+
+
+class MapDataset(Proxy):
+    """A dataset by index: a batch begins with the first sample after it was announced."""
+
+    _inner: Any
+    _source: ClockSource
+
+    def __init__(self, inner: Any, source: ClockSource) -> None:  # noqa: ANN401 - any dataset
+        super().__init__(inner)
+        self.__dict__["_source"] = source
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as the dataset has it
+        batch = take_announced()
+        clock = (
+            self._source.begin(batch.number, batch.epoch)
+            if batch is not None
+            else self._source.running()
+        )
+        if clock is None:
+            return self._inner[index]
+        clock.samples += 1
+        try:
+            return self._inner[index]
+        except BaseException:
+            clock.abandon()
+            raise
+
+
+class BatchedDataset(MapDataset):
+    """A dataset of PyTorch's, which is asked for whole batches."""
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as the dataset has it
+        return self._inner[index]
+
+    def __getitems__(self, indices: Sequence[Any]) -> Any:  # noqa: ANN401 - as the dataset has it
+        number, epoch = (
+            (indices.number, indices.epoch)
+            if isinstance(indices, NumberedBatch)
+            else (UNKNOWN, UNKNOWN)
+        )
+        clock = self._source.begin(number, epoch)
+        if clock is None:
+            return self._read(indices)
+        clock.samples = len(indices)
+        try:
+            return self._read(indices)
+        except BaseException:
+            clock.abandon()
+            raise
+
+    def _read(self, indices: Sequence[Any]) -> Any:  # noqa: ANN401 - as the dataset has it
+        inner = self._inner
+        if getattr(inner, "__getitems__", None):
+            return inner.__getitems__(indices)
+        return [inner[index] for index in indices]
+
+
+class UnbatchedDataset(MapDataset):
+    """A dataset whose items are batches, or samples that the loader doesn't batch."""
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as the dataset has it
+        clock = self._source.begin()
+        if clock is None:
+            return self._inner[index]
+        clock.samples = len(index) if isinstance(index, (list, tuple)) else 1
+        try:
+            return self._inner[index]
+        except BaseException:
+            clock.abandon()
+            raise
+
+
+class StreamDataset(Proxy):
+    """A dataset that is iterated."""
+
+    def __init__(self, inner: Any, source: ClockSource) -> None:  # noqa: ANN401 - any dataset
+        super().__init__(inner)
+        self.__dict__["_source"] = source
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Stream(iter(self.__dict__["_inner"]), self.__dict__["_source"])
+
+
+class _Stream:
+    """The samples of a stream; a batch begins with the first after one has ended."""
+
+    def __init__(self, samples: Iterator[Any], source: ClockSource) -> None:
+        self._samples = samples
+        self._source = source
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:  # noqa: ANN401 - as the dataset has it
+        batch = take_announced()
+        clock = None if batch is not None else self._source.running()
+        if clock is None:
+            clock = self._source.begin(*(batch.number, batch.epoch) if batch is not None else ())
+        if clock is None:
+            return next(self._samples)
+        try:
+            sample = next(self._samples)
+        except StopIteration:
+            if clock.samples:
+                clock.rest()
+            else:
+                clock.abandon()
+            raise
+        except BaseException:
+            clock.abandon()
+            raise
+        clock.samples += 1
+        return sample
+
+
+class Collate(Proxy):
+    """A collate function, the last to run on a batch."""
+
+    _inner: Any
+    _source: ClockSource
+
+    def __init__(self, inner: Any, source: ClockSource) -> None:  # noqa: ANN401 - any function
+        super().__init__(inner)
+        self.__dict__["_source"] = source
+
+    def __call__(self, samples: Any, /) -> Any:  # noqa: ANN401 - as the function has it
+        """Collates the samples of a batch."""
+        return _collated(self._source, self._inner, samples)
+
+
+class Collator(Collate):
+    """A collator of MegEngine's."""
+
+    def apply(self, inputs: Any) -> Any:  # noqa: ANN401 - as the collator has it
+        """Collates the samples of a batch."""
+        return _collated(self._source, self._inner.apply, inputs)
+
+
+class Transform(Proxy):
+    """A transform: a function, or an object of MegEngine's."""
+
+    _inner: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function has it
+        """Transforms a sample, or whatever the function takes."""
+        clock = here.clock
+        if clock is None:
+            return self._inner(*args, **kwargs)
+        clock.enter(TRANSFORM)
+        try:
+            return self._inner(*args, **kwargs)
+        finally:
+            clock.leave()
+
+    def apply(self, sample: Any) -> Any:  # noqa: ANN401 - as the transform has it
+        """Transforms a sample."""
+        with transforming:
+            return self._inner.apply(sample)
+
+    def apply_batch(self, samples: Any) -> Any:  # noqa: ANN401 - as the transform has it
+        """Transforms the samples of a batch."""
+        with transforming:
+            return self._inner.apply_batch(samples)
+
+
+class OpeningTransform(Transform):
+    """A transform of a worker that gets samples read by the main process: it begins the batch."""
+
+    _source: ClockSource
+
+    def __init__(self, inner: Any, source: ClockSource) -> None:  # noqa: ANN401 - any transform
+        super().__init__(inner)
+        self.__dict__["_source"] = source
+
+    def apply(self, sample: Any) -> Any:  # noqa: ANN401 - as the transform has it
+        """Transforms a sample."""
+        clock = self._source.running() or self._source.begin()
+        if clock is None:
+            return self._inner.apply(sample)
+        clock.samples += 1
+        try:
+            return super().apply(sample)
+        except BaseException:
+            clock.abandon()
+            raise
+
+
+def _collated(source: ClockSource, collate: Callable[[Any], Any], samples: Any) -> Any:  # noqa: ANN401 - as the function has it
+    clock = source.running()
+    if clock is None:
+        return collate(samples)
+    _start_collating(clock)
+    try:
+        batch = collate(samples)
+    except BaseException:
+        clock.abandon()
+        raise
+    _end_batch(clock, batch)
+    return batch
+
+
+@contained
+def _start_collating(clock: StageClock) -> None:
+    clock.collate()
+
+
+@contained
+def _end_batch(clock: StageClock, batch: object) -> None:
+    clock.end(batch_bytes(batch))

@@ -1,0 +1,126 @@
+"""The training loop as the main process sees it: waiting for batches, computing with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter_ns
+from typing import Any
+
+from readers.monitor.batch_contents import batch_samples
+from readers.monitor.failure import contained
+from readers.monitor.memory import shared_memory_free
+from readers.monitor.record import UNKNOWN, StepRecord
+from readers.monitor.words import Words, step_record, step_words, with_compute
+
+_SHARED_MEMORY_EVERY = 20_000_000
+
+
+class EpochSteps:
+    """The steps of one epoch; each is written when the loop asks for the next batch."""
+
+    def __init__(
+        self,
+        epoch: int,
+        *,
+        numbered: bool,
+        made: Callable[[int], int | None],
+        write: Callable[[Words], None],
+        on_step: Callable[[StepRecord], None] | None,
+    ) -> None:
+        """Begins an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+            numbered: Whether batches are delivered in the order of their numbers.
+            made: Tells how many batches of an epoch were finished so far, if it can.
+            write: Takes each step that is over.
+            on_step: Called with each step when its batch was delivered, compute still unknown.
+        """
+        self._epoch = epoch
+        self._numbered = numbered
+        self._made = made
+        self._write_words = write
+        self._on_step = on_step
+        self._asked = self._ready = UNKNOWN
+        self._delivered = 0
+        self._got = 0
+        self._shared_memory = UNKNOWN
+        self._shared_memory_due = 0
+        self._pending: Words | None = None
+
+    @contained
+    def ask(self) -> None:
+        """The loop asks for a batch."""
+        made = self._made(self._epoch)
+        self._ready = UNKNOWN if made is None else max(0, made - self._delivered)
+        self._asked = now = perf_counter_ns()
+        self._write(compute=now - self._got)
+
+    @contained
+    def get(self, batch: object) -> None:
+        """The loop got a batch."""
+        self._got = now = perf_counter_ns()
+        if now >= self._shared_memory_due:
+            self._shared_memory = shared_memory_free()
+            self._shared_memory_due = now + _SHARED_MEMORY_EVERY
+        self._pending = step_words(
+            step=self._delivered,
+            epoch=self._epoch,
+            batch=self._delivered if self._numbered else UNKNOWN,
+            began=self._asked,
+            wait=now - self._asked,
+            samples=batch_samples(batch),
+            ready=self._ready,
+            shared_memory_free=self._shared_memory,
+        )
+        self._delivered += 1
+        if self._on_step is not None:
+            self._on_step(step_record(self._pending))
+
+    @contained
+    def end(self) -> None:
+        """The epoch is over; how long the last batch was computed with is not known."""
+        self._write(compute=UNKNOWN)
+
+    def _write(self, compute: int) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._write_words(with_compute(pending, compute))
+
+
+class SteppedIterator:
+    """Iterates like the loader's iterator and times each step."""
+
+    def __init__(
+        self, batches: Iterator[Any], steps: EpochSteps, on_end: Callable[[], object]
+    ) -> None:
+        self._batches = batches
+        self._steps = steps
+        self._on_end: Callable[[], object] | None = on_end
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:  # noqa: ANN401 - whatever the loader gives
+        self._steps.ask()
+        try:
+            batch = next(self._batches)
+        except BaseException:
+            self._end()
+            raise
+        self._steps.get(batch)
+        return batch
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the loader's iterator has it
+        if name == "_batches":
+            raise AttributeError(name)
+        return getattr(self._batches, name)
+
+    def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if (on_end := self.__dict__.get("_on_end")) is not None:
+            self._on_end = None
+            self._steps.end()
+            on_end()

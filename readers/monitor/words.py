@@ -1,0 +1,97 @@
+"""How records of the monitor become the words of a ring, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from readers.monitor.record import UNKNOWN, BatchRecord, StepRecord
+
+BATCHES: Final = 1
+STEPS: Final = 2
+
+BATCH_WIDTH: Final = 16
+STEP_WIDTH: Final = 9
+
+Words: TypeAlias = tuple[int, ...]
+
+_COMPUTE = 5
+
+
+def step_words(
+    *,
+    step: int,
+    epoch: int,
+    batch: int,
+    began: int,
+    wait: int,
+    samples: int,
+    ready: int,
+    shared_memory_free: int,
+) -> Words:
+    """Makes words of a step that isn't over; see `readers.monitor.record.StepRecord`."""
+    return step, epoch, batch, began, wait, UNKNOWN, samples, ready, shared_memory_free
+
+
+def with_compute(words: Words, compute: int) -> Words:
+    """Puts into the words of a step for how long the loop computed."""
+    return *words[:_COMPUTE], compute, *words[_COMPUTE + 1 :]
+
+
+def step_record(words: Sequence[int]) -> StepRecord:
+    """Makes a step of its words."""
+    step, epoch, batch, began, wait, compute, samples, ready, shared_memory_free = words
+    return StepRecord(
+        step=step,
+        epoch=epoch,
+        batch=batch,
+        began=began,
+        wait=wait,
+        compute=compute,
+        samples=samples,
+        ready=ready,
+        shared_memory_free=shared_memory_free,
+    )
+
+
+def batch_record(words: Sequence[int], *, worker: int, pid: int, thread: int) -> BatchRecord:
+    """Makes a batch of its words and of what the head of its ring says."""
+    (
+        batch,
+        epoch,
+        sequence,
+        samples,
+        began,
+        dataset,
+        read,
+        decode,
+        transform,
+        collate,
+        cpu,
+        queued,
+        read_calls_bytes,
+        storage_bytes,
+        major_faults,
+        nbytes,
+    ) = words
+    return BatchRecord(
+        batch=batch,
+        epoch=epoch,
+        worker=worker,
+        pid=pid,
+        thread=thread,
+        sequence=sequence,
+        samples=samples,
+        began=began,
+        dataset=dataset,
+        read=read,
+        decode=decode,
+        transform=transform,
+        collate=collate,
+        cpu=cpu,
+        queued=queued,
+        read_calls_bytes=read_calls_bytes,
+        storage_bytes=storage_bytes,
+        major_faults=major_faults,
+        nbytes=nbytes,
+    )
