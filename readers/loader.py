@@ -14,7 +14,7 @@ from readers.loading.crews import ProcessCrews, ThreadCrews
 from readers.loading.maker import Collate, Items, Recipe
 from readers.loading.output import OutputName, make_output
 from readers.loading.passes import Crews, Manner, Passes
-from readers.loading.process import Job
+from readers.loading.serving import Job
 from readers.loading.start_method import start_method
 from readers.loading.transform import StandardTransform, Transform
 from readers.monitor.attach import LoaderMonitor

@@ -16,10 +16,14 @@ from packer.cli import main
 from packer.convert import convert
 from packer.options import ConvertOptions
 from packer.sources.opening import open_source
-from tests.trees import PACKINGS, Packing, odd_files, write_tree
+from tests.trees import PACKINGS, PLAIN, Packing, odd_files, write_tree
 
 COMMAND = (sys.executable, "-c", "from packer.cli import main; main()")
 """Starts the `packer` command of this interpreter."""
+
+
+one_format = pytest.mark.parametrize("format", [PLAIN], ids=str, indirect=True, scope="session")
+"""For what is the same in all formats: a test runs for one of them."""
 
 
 class Result(NamedTuple):

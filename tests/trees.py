@@ -126,6 +126,10 @@ PACKINGS = tuple(
 )
 
 
+PLAIN = next(one for one in PACKINGS if not one.entry.needs and not one.pixels)
+"""A format that any installation has, for what doesn't depend on the format."""
+
+
 @dataclass
 class MemorySource:
     """Samples of a list, as a source that can be packed."""

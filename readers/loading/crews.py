@@ -6,7 +6,8 @@ from readers.loading.crew import Crew, InlineCrew, ThreadCrew
 from readers.loading.local import LocalWorker
 from readers.loading.maker import BatchMaker, Recipe
 from readers.loading.output import Output
-from readers.loading.process import Job, ProcessWorker
+from readers.loading.process import ProcessWorker
+from readers.loading.serving import Job
 from readers.loading.start_method import Context
 from readers.loading.stopwatch import ClockSources
 from readers.monitor.record import UNKNOWN

@@ -24,7 +24,7 @@ from readers.errors import FormatError, PackError, UnsupportedVersionError
 from readers.index import SCHEMA
 from readers.opening import open_dataset
 from readers.sample import Sample
-from tests.conftest import Run
+from tests.conftest import Run, one_format
 from tests.trees import MemorySource, Packing, contents, image_bytes, jpeg
 
 _ROWS = 9
@@ -328,6 +328,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+@one_format
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_manifest_is_refused_in_words(
     copy: Path, images: Images, run: Run, change: Callable[[dict[str, Any]], object]
@@ -342,6 +343,7 @@ def test_a_hostile_manifest_is_refused_in_words(
         read_or_refused(copy, images)
 
 
+@one_format
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", "\xff", "[" * 100_000, '{"a": 1}'])
 def test_a_manifest_that_is_none_is_refused_in_words(copy: Path, run: Run, text: str) -> None:
     (copy / "manifest.json").write_text(text, encoding="latin-1")
@@ -401,6 +403,7 @@ INDEX_CHANGES = [
 ]
 
 
+@one_format
 @pytest.mark.parametrize(("column", "value"), INDEX_CHANGES, ids=str)
 def test_a_hostile_index_is_refused_in_words(
     copy: Path, images: Images, run: Run, column: str, value: object

@@ -25,10 +25,10 @@ from packer.sources.opening import open_source
 from packer.verify import verify
 from readers.errors import PackError
 from readers.opening import open_dataset
-from tests.conftest import COMMAND, Run
-from tests.trees import Packing, contents, jpeg, plain_files, write_tree
+from tests.conftest import COMMAND, Run, one_format
+from tests.trees import PACKINGS, PLAIN, Packing, contents, jpeg, plain_files, write_tree
 
-_KILLS = int(os.environ.get("PACKER_KILLS", "8"))
+_KILLS = int(os.environ.get("PACKER_KILLS", "6"))
 _TIMEOUT = 120
 _PROMPTLY = 2.0
 """Seconds within which an interrupted run must have ended."""
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tree(tmp_path_factory.mktemp("source") / "tree", plain_files(180, 9000))
+    return write_tree(tmp_path_factory.mktemp("source") / "tree", plain_files(120, 9000))
 
 
 def command(source: Path, destination: Path, format: Packing, *more: str) -> list[str]:
@@ -183,7 +183,7 @@ def quick(tmp_path: Path) -> Iterator[Path]:
 def test_killed_before_any_step_it_ends_with_the_same_bytes(
     quick: Path, format: Packing, *, overwrite: bool
 ) -> None:
-    source = write_tree(quick / "source", plain_files(7))
+    source = write_tree(quick / "source", plain_files(5))
     whole, place = quick / "whole", quick / "place"
     assert convert_until(None, source, whole, format, overwrite=False) == 0
     wanted = contents(whole)
@@ -215,14 +215,16 @@ def test_killed_before_any_step_it_ends_with_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("number", "group", "status"),
+    ("format", "number", "group", "status"),
     [
-        (signal.SIGINT, True, 130),
-        (signal.SIGINT, False, 130),
-        (signal.SIGTERM, False, 143),
-        (signal.SIGTERM, True, 143),
+        *((packing, signal.SIGINT, True, 130) for packing in PACKINGS),
+        (PLAIN, signal.SIGINT, False, 130),
+        (PLAIN, signal.SIGTERM, False, 143),
+        (PLAIN, signal.SIGTERM, True, 143),
     ],
-    ids=["SIGINT-group", "SIGINT-parent", "SIGTERM-parent", "SIGTERM-group"],
+    ids=str,
+    indirect=["format"],
+    scope="session",
 )
 def test_a_signal_ends_it_soon_and_cleanly(
     *,
@@ -252,23 +254,16 @@ def test_a_signal_ends_it_soon_and_cleanly(
     assert [entry.name for entry in tmp_path.iterdir()] == ["o"]
 
 
-@pytest.fixture
-def packing() -> Packing:
-    """A format that any installation has, for what doesn't depend on the format."""
-    from tests.trees import PACKINGS  # noqa: PLC0415 - beside its only use
-
-    return next(one for one in PACKINGS if not one.entry.needs and not one.pixels)
-
-
+@one_format
 def test_a_second_run_is_refused_and_told_who_is_at_work(
-    tmp_path: Path, source: Path, packing: Packing, run: Run
+    tmp_path: Path, source: Path, format: Packing, run: Run
 ) -> None:
     destination = tmp_path / "o"
-    with start(command(source, destination, packing)) as first:
+    with start(command(source, destination, format)) as first:
         wait_for_shard(first, destination)
         first.send_signal(signal.SIGSTOP)
         for more in ((), ("--overwrite",), ("--no-resume",), ("--format", "lmdb")):
-            second = run("convert", source, destination, *packing.arguments, *more, "-q")
+            second = run("convert", source, destination, *format.arguments, *more, "-q")
             assert (second.status, second.out) == (1, "")
             assert f"process {first.pid} on {socket.gethostname()}" in second.err
         first.send_signal(signal.SIGCONT)
@@ -277,11 +272,12 @@ def test_a_second_run_is_refused_and_told_who_is_at_work(
     assert verify(destination).faults == []
 
 
+@one_format
 def test_of_runs_that_start_together_one_goes_on(
-    tmp_path: Path, source: Path, packing: Packing
+    tmp_path: Path, source: Path, format: Packing
 ) -> None:
     destination = tmp_path / "o"
-    runs = [start(command(source, destination, packing, "-q")) for _ in range(4)]
+    runs = [start(command(source, destination, format, "-q")) for _ in range(4)]
     ends = [(run.communicate(timeout=_TIMEOUT)[1], run.returncode) for run in runs]
     assert sorted(status for _, status in ends) == [0, 1, 1, 1]
     assert all("held by process" in said or "exists" in said for said, status in ends if status)
@@ -289,24 +285,25 @@ def test_of_runs_that_start_together_one_goes_on(
     assert [entry.name for entry in tmp_path.iterdir()] == ["o"]
 
 
-def _abandoned(source: Path, destination: Path, packing: Packing) -> Path:
+def _abandoned(source: Path, destination: Path, format: Packing) -> Path:
     """Leaves an unfinished run behind; gives its claim."""
-    with start(command(source, destination, packing)) as run:
+    with start(command(source, destination, format)) as run:
         wait_for_shard(run, destination)
         run.kill()
         run.communicate(timeout=_TIMEOUT)
     return destination.with_name(destination.name + ".partial") / "claim"
 
 
+@one_format
 @pytest.mark.parametrize("change", ["host", "garbage", "empty"])
 def test_a_claim_that_can_not_be_judged_stands(
-    tmp_path: Path, source: Path, packing: Packing, change: str
+    tmp_path: Path, source: Path, format: Packing, change: str
 ) -> None:
-    claim = _abandoned(source, tmp_path / "o", packing)
+    claim = _abandoned(source, tmp_path / "o", format)
     holder = json.loads(claim.read_bytes())
     changed = {"host": json.dumps(holder | {"host": "elsewhere"}), "garbage": "{", "empty": ""}
     claim.write_text(changed[change], encoding="utf-8")
-    again = command(source, tmp_path / "o", packing, "-q")
+    again = command(source, tmp_path / "o", format, "-q")
     for _ in range(2):
         with start(again) as run:
             _, said = run.communicate(timeout=_TIMEOUT)
@@ -318,60 +315,64 @@ def test_a_claim_that_can_not_be_judged_stands(
     subprocess.run(again, check=True)
 
 
+@one_format
 @pytest.mark.parametrize("change", ["pid of another", "boot"])
 def test_a_stale_claim_is_taken_over(
-    tmp_path: Path, source: Path, packing: Packing, change: str
+    tmp_path: Path, source: Path, format: Packing, change: str
 ) -> None:
-    claim = _abandoned(source, tmp_path / "o", packing)
+    claim = _abandoned(source, tmp_path / "o", format)
     holder = json.loads(claim.read_bytes())
     holder |= {"pid": os.getpid()} if change != "boot" else {"boot": "another"}
     claim.write_text(json.dumps(holder), encoding="utf-8")
-    subprocess.run(command(source, tmp_path / "o", packing, "-q"), check=True)
+    subprocess.run(command(source, tmp_path / "o", format, "-q"), check=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["o"]
 
 
+@one_format
 def test_a_changed_source_is_not_mixed_with_what_is_done(
-    tmp_path: Path, packing: Packing, run: Run
+    tmp_path: Path, format: Packing, run: Run
 ) -> None:
     files = plain_files(180, 9000)
     source = write_tree(tmp_path / "source", files)
     destination = tmp_path / "o"
-    _abandoned(source, destination, packing)
+    _abandoned(source, destination, format)
     write_tree(source, {"a/another.jpg": jpeg(4000)})
-    told = run(*command(source, destination, packing, "-q")[len(COMMAND) :])
+    told = run(*command(source, destination, format, "-q")[len(COMMAND) :])
     assert told.status == 1
     assert "unfinished run of another source or other options" in told.err
     assert not destination.exists()
-    told = run(*command(source, destination, packing, "-q", "--overwrite")[len(COMMAND) :])
+    told = run(*command(source, destination, format, "-q", "--overwrite")[len(COMMAND) :])
     assert told.status == 0
     with open_dataset(destination) as dataset:
         assert len(dataset) == len(files) + 1
 
 
+@one_format
 @pytest.mark.parametrize(
     "more",
     [["--shuffle", "1"], ["--shard-samples", "6"], ["--shard-size", "1MB"], ["--check", "decode"]],
     ids=lambda more: more[0],
 )
 def test_other_options_are_not_mixed_with_what_is_done(
-    tmp_path: Path, source: Path, packing: Packing, run: Run, more: list[str]
+    tmp_path: Path, source: Path, format: Packing, run: Run, more: list[str]
 ) -> None:
     destination = tmp_path / "o"
-    _abandoned(source, destination, packing)
+    _abandoned(source, destination, format)
     before = finished_shards(destination)
-    told = run(*command(source, destination, packing, "-q", *more)[len(COMMAND) :])
+    told = run(*command(source, destination, format, "-q", *more)[len(COMMAND) :])
     assert told.status == 1
     assert "other options" in told.err
     assert still_there(before, destination)
-    assert run(*command(source, destination, packing, "-q")[len(COMMAND) :]).status == 0
+    assert run(*command(source, destination, format, "-q")[len(COMMAND) :]).status == 0
 
 
+@one_format
 def test_without_resuming_it_begins_anew(
-    tmp_path: Path, source: Path, packing: Packing, run: Run
+    tmp_path: Path, source: Path, format: Packing, run: Run
 ) -> None:
     destination = tmp_path / "o"
-    _abandoned(source, destination, packing)
-    told = run(*command(source, destination, packing, "--no-resume")[len(COMMAND) :])
+    _abandoned(source, destination, format)
+    told = run(*command(source, destination, format, "--no-resume")[len(COMMAND) :])
     assert told.status == 0
     assert "going on" not in told.err
     assert verify(destination).faults == []
@@ -396,7 +397,7 @@ def test_an_interrupted_overwrite_keeps_what_was_there(
     assert verify(destination).faults == []
     subprocess.run(command(source, destination, format, "-q", "--overwrite"), check=True)
     with open_dataset(destination) as new:
-        assert len(new) == 180
+        assert len(new) == 120
     assert not destination.with_name("o.partial").exists()
 
 
@@ -527,6 +528,7 @@ def test_a_limit_on_memory_maps_is_no_obstacle(tmp_path: Path, format: Packing) 
 # Destinations that won't do -----------------------------------------------------------------
 
 
+@one_format
 @pytest.mark.parametrize(
     ("name", "status"),
     [
@@ -549,7 +551,7 @@ def test_a_destination_that_will_not_do_is_refused_in_words(
     *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    packing: Packing,
+    format: Packing,
     run: Run,
     name: str,
     status: int,
@@ -562,7 +564,7 @@ def test_a_destination_that_will_not_do_is_refused_in_words(
     monkeypatch.chdir(place)
     before = contents(tmp_path)
     for more in ((), ("--overwrite",)):
-        told = run("convert", "source", name, *packing.arguments, "-q", *more)
+        told = run("convert", "source", name, *format.arguments, "-q", *more)
         assert told.status in ({1, 2} if more else {status}), told.err
         assert told.out == ""
         assert "Traceback" not in told.err
@@ -571,38 +573,42 @@ def test_a_destination_that_will_not_do_is_refused_in_words(
         assert not list(place.rglob("*.partial"))
 
 
-def test_a_packed_source_is_no_destination(tmp_path: Path, packing: Packing, run: Run) -> None:
+@one_format
+def test_a_packed_source_is_no_destination(tmp_path: Path, format: Packing, run: Run) -> None:
     source = write_tree(tmp_path / "t", plain_files(3))
-    assert run("convert", source, tmp_path / "o", *packing.arguments).status == 0
+    assert run("convert", source, tmp_path / "o", *format.arguments).status == 0
     before = contents(tmp_path / "o")
-    told = run("convert", tmp_path / "o", tmp_path / "o", *packing.arguments, "--overwrite")
+    told = run("convert", tmp_path / "o", tmp_path / "o", *format.arguments, "--overwrite")
     assert told.status == 2
     assert contents(tmp_path / "o") == before
 
 
-def test_an_empty_folder_may_be_the_destination(tmp_path: Path, packing: Packing, run: Run) -> None:
+@one_format
+def test_an_empty_folder_may_be_the_destination(tmp_path: Path, format: Packing, run: Run) -> None:
     source = write_tree(tmp_path / "t", plain_files(3))
     (tmp_path / "o").mkdir()
-    assert run("convert", source, tmp_path / "o", *packing.arguments).status == 0
+    assert run("convert", source, tmp_path / "o", *format.arguments).status == 0
     assert verify(tmp_path / "o").faults == []
 
 
+@one_format
 def test_the_folders_above_a_destination_are_made(
-    tmp_path: Path, packing: Packing, run: Run
+    tmp_path: Path, format: Packing, run: Run
 ) -> None:
     source = write_tree(tmp_path / "t", plain_files(3))
-    assert run("convert", source, tmp_path / "x/y/o", *packing.arguments).status == 0
+    assert run("convert", source, tmp_path / "x/y/o", *format.arguments).status == 0
     assert verify(tmp_path / "x/y/o").faults == []
 
 
+@one_format
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("packed", [False, True], ids=["folder", "dataset"])
 def test_a_destination_without_permission_is_refused_in_words(
-    tmp_path: Path, packing: Packing, *, packed: bool
+    tmp_path: Path, format: Packing, *, packed: bool
 ) -> None:
     source = write_tree(tmp_path / "t", plain_files(3))
     if packed:
-        convert(open_source(source), tmp_path / "p", format=packing.name)
+        convert(open_source(source), tmp_path / "p", format=format.name)
         source = tmp_path / "p"
     code = (
         "import os, sys; from packer.cli import main; import packer.formats.webdataset;"
@@ -610,7 +616,7 @@ def test_a_destination_without_permission_is_refused_in_words(
         "sys.argv = ['packer', *sys.argv[2:]]; main()"
     )
     tmp_path.chmod(0o755)
-    arguments = ["convert", source.name, "o", *packing.arguments, "-q"]
+    arguments = ["convert", source.name, "o", *format.arguments, "-q"]
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path), *arguments],
         capture_output=True,
@@ -623,26 +629,28 @@ def test_a_destination_without_permission_is_refused_in_words(
     assert len(done.stderr.splitlines()) == 1
 
 
+@one_format
 def test_a_read_only_place_is_refused_in_words(
-    small_disk: Path, tmp_path: Path, packing: Packing, run: Run
+    small_disk: Path, tmp_path: Path, format: Packing, run: Run
 ) -> None:
     source = write_tree(tmp_path / "t", plain_files(3))
-    convert(open_source(source), tmp_path / "p", format=packing.name)
+    convert(open_source(source), tmp_path / "p", format=format.name)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     for place in (source, tmp_path / "p"):
-        told = run("convert", place, small_disk / "o", *packing.arguments, "-q")
+        told = run("convert", place, small_disk / "o", *format.arguments, "-q")
         assert told.status == 1
         assert "Traceback" not in told.err
         assert "Read-only" in told.err
 
 
+@one_format
 def test_a_source_that_vanishes_stops_the_run_in_words(
-    tmp_path: Path, packing: Packing, run: Run
+    tmp_path: Path, format: Packing, run: Run
 ) -> None:
     source = write_tree(tmp_path / "t", plain_files(3))
     opened = open_source(source)
     shutil.rmtree(source)
     with pytest.raises(PackError, match="No such file"):
-        convert(opened, tmp_path / "o", format=packing.name)
+        convert(opened, tmp_path / "o", format=format.name)
     assert not (tmp_path / "o").exists()
-    assert run("convert", source, tmp_path / "o", *packing.arguments).status == 1
+    assert run("convert", source, tmp_path / "o", *format.arguments).status == 1

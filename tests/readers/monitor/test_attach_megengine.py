@@ -109,6 +109,6 @@ def test_stages_are_those_planted(runs: Path, kind: str, workers: int) -> None:
         for epoch, delivered in enumerate(said["delivered"]):
             numbers, *stages = zip(*delivered, strict=True)
             records = [by_number[epoch, number] for number in numbers]
-            for stage, times in zip(("dataset", "transform", "collate"), stages, strict=True):
-                assert agree([getattr(record, stage) for record in records], times)
+            for stage, true in zip(("dataset", "transform", "collate"), stages, strict=True):
+                assert agree([getattr(record, stage) for record in records], true)
         assert [step.batch for step in recording.steps] == 2 * list(range(BATCHES))

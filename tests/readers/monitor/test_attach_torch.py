@@ -19,6 +19,7 @@ from readers.errors import OptionError
 from readers.monitor import LoaderMonitor
 from readers.monitor.attach import AttachedLoader
 from readers.monitor.failure import failures
+from readers.monitor.log_parser import parse_log
 from readers.monitor.record import UNKNOWN
 from readers.monitor.recording import Recording
 from readers.monitor.run import read_run
@@ -159,6 +160,19 @@ def test_an_epoch_that_ends_early(monitor: LoaderMonitor, options: dict[str, Any
     first = [step for step in recording.steps if step.epoch == 0]
     assert [step.compute for step in first] == [UNKNOWN]
     assert len(recording.steps) == 1 + BATCHES
+
+
+def test_no_line_of_the_log_is_lost(tmp_path: Path) -> None:
+    lines: list[str] = []
+    monitor = LoaderMonitor(log=lines.append, run=tmp_path / "run")
+    loader = monitor.attach(DataLoader(range(2000), num_workers=2))  # type: ignore[arg-type]
+    for number, _ in enumerate(loader):
+        if number == 1500:
+            break
+    monitor.close()
+    logged = {record.batch for record in parse_log(lines).batches}
+    assert logged >= set(range(1501))
+    assert len(lines) == len(logged)
 
 
 def test_a_worker_is_killed(monitor: LoaderMonitor) -> None:

@@ -58,14 +58,6 @@ def test_a_run_that_is_given_stays_and_is_whole(tmp_path: Path) -> None:
     LoaderMonitor(run=run).close()
 
 
-def test_a_log_has_every_batch(tmp_path: Path) -> None:
-    lines: list[str] = []
-    monitor = LoaderMonitor(log=lines.append, run=tmp_path / "run")
-    list(monitor.attach(range(3)))
-    monitor.close()
-    assert lines == [], "no worker is known of a plain iterable"
-
-
 @pytest.mark.parametrize(
     "options", [{"window": 0}, {"keep": 0}, {"memory_every": 0}, {"log": print, "every": 0}]
 )
