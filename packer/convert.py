@@ -80,7 +80,7 @@ def convert(
         if not workspace.is_complete():
             run.pack()
             run.write_manifest()
-        workspace.publish()
+        workspace.publish(overwrite=options.overwrite)
     except OSError as error:
         with suppress(OSError):
             shutil.rmtree(workspace.open)

@@ -111,9 +111,15 @@ class Workspace:
             (self.open / file.name).rename(self.dataset / file.name)
         sync_directory(self.dataset)
 
-    def publish(self) -> None:
-        """Gives the finished dataset its name and removes the workspace."""
+    def publish(self, *, overwrite: bool) -> None:
+        """Gives the finished dataset its name and removes the workspace.
+
+        Raises:
+            DatasetExistsError: Something came to stand at the destination meanwhile.
+            StorageError: The name can't be given.
+        """
         if self.dataset.exists():
+            self._check_destination(overwrite=overwrite)
             self._rename()
         sync_directory(self.destination.parent)
         self.discard()

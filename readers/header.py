@@ -78,6 +78,7 @@ _PILLOW_FORMATS = {
 _JPEG_START = b"\xff\xd8\xff"
 _JPEG_END = b"\xff\xd9"
 _JPEG_MARKER = re.compile(rb"\xff[\x01-\xfe]")
+_LARGEST_SIDE = (1 << 31) - 1
 _SCALABLE_FRAMES = frozenset((0xC0, 0xC1, 0xC2))
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
@@ -174,6 +175,8 @@ def read_header(data: Encoded) -> ImageHeader:
         else:
             orientation = _orientation_of_block(image.info.get("exif"))
         components = {"P": 3, "PA": 4}.get(image.mode, len(image.getbands()))
+    if not (0 < height <= _LARGEST_SIDE and 0 < width <= _LARGEST_SIDE):
+        raise SampleError(f"{width} x {height} pixels are no size of an image")
     return ImageHeader(kind, height, width, orientation, components)
 
 

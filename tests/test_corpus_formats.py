@@ -25,7 +25,7 @@ from readers.decode import decode
 from readers.errors import SampleError
 from readers.opening import open_dataset
 from readers.sample import Pixels
-from tests.trees import PACKINGS, Packing
+from tests.trees import PACKINGS, Packing, image_bytes
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 _PICTURES = {"clean", "other-image"}
@@ -85,7 +85,7 @@ def test_kept_files_have_their_exact_bytes(
     policy = Keep(check=check)  # type: ignore[arg-type]  # one of the two
     with pack(folder, tmp_path / "o", format, policy, "keep") as dataset:
         left_out = ledger_of(dataset, "left out")
-        held = {s.path: hashlib.sha256(bytes(memoryview(s.image))).hexdigest() for s in dataset}
+        held = {s.path: hashlib.sha256(image_bytes(s)).hexdigest() for s in dataset}
         remarks = ledger_of(dataset, "kept", "noted")
     assert held.keys() | left_out.keys() == lines.keys()
     assert not held.keys() & left_out.keys()
@@ -127,7 +127,7 @@ def test_encoded_files_are_right_or_reported(
         assert not reported_wrongly
         for row, sample in enumerate(dataset):
             size = dataset.index.heights.item(row), dataset.index.widths.item(row)
-            assert decode(bytes(memoryview(sample.image))).shape == (*size, 3)
+            assert decode(image_bytes(sample)).shape == (*size, 3)
             if isinstance(policy, Resize):
                 assert min(size) <= 24
             assert dataset.index.orientations.item(row) == 1

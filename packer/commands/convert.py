@@ -24,7 +24,13 @@ from packer.protocols import PackSource
 from packer.sources.folder import classes_of, splits_of
 from packer.sources.opening import open_source
 from readers.decode import MAX_PIXELS
-from readers.errors import DatasetExistsError, OptionError, PackError, StorageError
+from readers.errors import (
+    DatasetExistsError,
+    DatasetNotFoundError,
+    FormatError,
+    OptionError,
+    StorageError,
+)
 from readers.manifest import MANIFEST
 from readers.opening import open_dataset
 from readers.registry import FORMATS, format_entry
@@ -153,7 +159,7 @@ def convert(
             place = destination / split
             if dry_run:
                 results.append(_predict(opened, place, format, options, display))
-            elif splits and _is_packed(place, plan_of(opened, format=format, options=options)):
+            elif splits and not overwrite and _is_packed(place, opened, format, options):
                 display.say(f"{place} is complete already")
                 continue
             else:
@@ -252,12 +258,12 @@ def _check_apart(source: Path, destination: Path) -> None:
         )
 
 
-def _is_packed(destination: Path, plan: str) -> bool:
+def _is_packed(destination: Path, source: PackSource, format: str, options: ConvertOptions) -> bool:
     """Tells whether an earlier run of the same command had finished this split."""
     try:
         with open_dataset(destination) as dataset:
-            return dataset.manifest.plan == plan
-    except PackError:
+            return dataset.manifest.plan == plan_of(source, format=format, options=options)
+    except (DatasetNotFoundError, FormatError):
         return False
 
 

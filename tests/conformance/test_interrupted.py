@@ -179,9 +179,19 @@ def quick(tmp_path: Path) -> Iterator[Path]:
         yield Path(place)
 
 
-@pytest.mark.parametrize("overwrite", [False, True], ids=["new", "overwrite"])
+@pytest.mark.parametrize(
+    ("format", "overwrite", "stride"),
+    [
+        (PLAIN, False, 1),
+        (PLAIN, True, 1),
+        *((one, n % 2 == 0, 5) for n, one in enumerate(PACKINGS) if one != PLAIN),
+    ],
+    ids=str,
+    indirect=["format"],
+    scope="session",
+)
 def test_killed_before_any_step_it_ends_with_the_same_bytes(
-    quick: Path, format: Packing, *, overwrite: bool
+    quick: Path, format: Packing, *, overwrite: bool, stride: int
 ) -> None:
     source = write_tree(quick / "source", plain_files(5))
     whole, place = quick / "whole", quick / "place"
@@ -194,7 +204,7 @@ def test_killed_before_any_step_it_ends_with_the_same_bytes(
     event = 0
     ended = False
     while not ended:
-        event += 1
+        event += stride
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         if overwrite:
