@@ -18,6 +18,7 @@ _BLOCKS_IN_FLIGHT = 4
 _BLOCKS_BETWEEN_SYNCS = 16
 _BYTES_AT_ONCE = 1 << 17
 _PARTS_AT_ONCE = 512
+_SMALL = 4096
 
 
 class ShardFile:
@@ -38,6 +39,7 @@ class ShardFile:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="shard-writer")
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="shard-syncer")
         self._parts: list[Buffer] = [bytes(head_bytes)]
+        self._small = bytearray()
         self._room = BLOCK_SIZE - head_bytes
         self._first: list[Buffer] | None = None
         self._blocks = 0
@@ -53,6 +55,11 @@ class ShardFile:
         """
         length = len(part)
         self.size += length
+        if length < min(_SMALL, self._room):
+            self._small += part
+            self._room -= length
+            return
+        self._join_small()
         while length >= self._room:
             view = memoryview(part)
             self._parts.append(view[: self._room])
@@ -75,6 +82,7 @@ class ShardFile:
         """
         if len(head) != self._head_bytes:
             raise ValueError(f"a head of {len(head)} bytes, room for {self._head_bytes}")
+        self._join_small()
         if self._parts:
             self._send()
         while self._flying:
@@ -94,6 +102,12 @@ class ShardFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _join_small(self) -> None:
+        """Makes one part of the small ones since the last; each costs as much as a big one."""
+        if self._small:
+            self._parts.append(bytes(self._small))
+            self._small.clear()
 
     def _send(self) -> None:
         block = self._parts
