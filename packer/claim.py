@@ -48,9 +48,10 @@ class Claim:
             self._remove(held)
 
     def release(self) -> None:
-        """Gives the claim up."""
+        """Gives the claim up, unless a person gave it to another run meanwhile."""
         with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+            if self._path.read_bytes() == self._mine:
+                self._path.unlink()
 
     def _made(self) -> bool:
         """Makes the file with its whole content at once, where the storage has links."""
@@ -91,6 +92,7 @@ def _this_process() -> dict[str, Any]:
     return {
         "host": socket.gethostname(),
         "boot": _boot(),
+        "processes": _namespace(),
         "pid": os.getpid(),
         "started": _start_time(os.getpid()),
     }
@@ -99,6 +101,14 @@ def _this_process() -> dict[str, Any]:
 def _boot() -> str | None:
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _namespace() -> int | None:
+    """Names the set of processes that this one can see: containers may share the host's name."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
         return None
 
@@ -119,7 +129,7 @@ def _is_stale(held: bytes) -> bool:
         pid, host = int(holder["pid"]), holder["host"]
     except (ValueError, KeyError, TypeError):
         return False
-    if host != socket.gethostname():
+    if host != socket.gethostname() or holder.get("processes") != _namespace():
         return False
     if holder.get("boot") != _boot():
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from types import FrameType
@@ -38,6 +39,9 @@ def main() -> None:
 
     Exit status: 0 done, 1 the data or the run failed, 2 wrong usage, 130 and 143 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names need not be UTF-8
     interruption = _Interruption()
     try:
         status = packer(standalone_mode=False)

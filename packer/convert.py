@@ -248,8 +248,8 @@ class _Run:
     def _is_full(self, shard: _OpenShard, outcome: Outcome) -> bool:
         if outcome.record is None:
             return False
-        limit, samples = self._options.shard_limit(self._entry), self._options.shard_samples
-        if samples is not None and shard.samples >= samples:
+        limit, samples = self._options.shard_limits(self._entry)
+        if shard.samples >= samples:
             return True
         return limit is not None and shard.size + len(outcome.record.image) > limit
 

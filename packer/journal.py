@@ -159,7 +159,9 @@ class Journal:
             for batch in pa.ipc.open_stream(file):
                 end = start + batch.num_rows
                 placed = pa.array(np.asarray(offsets[start:end]), pa.int64())
-                yield batch.set_column(at, SCHEMA.field(at), placed)
+                columns = batch.columns
+                columns[at] = placed
+                yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
                 start = end
 
     def _rows_path(self, number: int) -> Path:

@@ -29,7 +29,7 @@ class ConvertOptions:
     """Bytes of images after which a new shard begins; None for what the format's row says, unless
     `shard_samples` is given."""
     shard_samples: int | None = None
-    """Samples after which a new shard begins."""
+    """Samples after which a new shard begins; None for what the format's row says."""
     shuffle: int | None = None
     """Seed of the order in which samples are packed; None keeps the source's order."""
     on_error: OnError = "stop"
@@ -60,18 +60,19 @@ class ConvertOptions:
         if self.on_error not in get_args(OnError):
             raise OptionError(f"on_error is one of {', '.join(get_args(OnError))}")
 
-    def shard_limit(self, entry: FormatEntry) -> int | None:
-        """Settles the bytes after which a new shard begins."""
-        if self.shard_size is None and self.shard_samples is None:
-            return entry.shard_size
-        return self.shard_size
+    def shard_limits(self, entry: FormatEntry) -> tuple[int | None, int]:
+        """Settles the bytes and the samples after which a new shard begins."""
+        if self.shard_samples is not None:
+            return self.shard_size, self.shard_samples
+        return self.shard_size or entry.shard_size, entry.shard_samples
 
     def plan(self, entry: FormatEntry, policy: ImagePolicy) -> dict[str, JsonValue]:
         """Gives the options that decide what good samples become, as they were settled."""
+        shard_size, shard_samples = self.shard_limits(entry)
         return {
             "image": to_json(policy),
-            "shard_size": self.shard_limit(entry),
-            "shard_samples": self.shard_samples,
+            "shard_size": shard_size,
+            "shard_samples": shard_samples,
             "shuffle": self.shuffle,
             "max_pixels": self.max_pixels,
         }

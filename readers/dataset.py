@@ -102,6 +102,7 @@ class Dataset:
         """Gives back files and mappings. Closing twice is fine; reading afterwards raises."""
         self._closed = True
         self._records = None
+        self._folder.close()
 
     def __enter__(self) -> Self:
         return self

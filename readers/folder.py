@@ -25,6 +25,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._descriptor = -1
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -116,6 +117,11 @@ class Folder:
                 f"{self.path / name} can't be read: {error.strerror}", path=str(self.path / name)
             ) from error
 
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
+    def close(self) -> None:
+        """Gives the directory back; what was opened or mapped in it stays."""
+        if self._descriptor >= 0:
             os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()

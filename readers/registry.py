@@ -30,7 +30,10 @@ class FormatEntry:
     stock: str
     """The few lines that read a shard without this library; `shard` is its path."""
     shard_size: int | None = None
-    """Bytes after which a new shard begins unless told otherwise; None for a single shard."""
+    """Bytes after which a new shard begins unless told otherwise; None for any number."""
+    shard_samples: int = 2_000_000
+    """Samples after which a new shard begins unless told otherwise: what a writer must remember of
+    each sample until its shard ends, takes memory."""
     extra: str | None = None
     """Extra of the distribution that installs what `needs` names."""
     needs: tuple[str, ...] = ()

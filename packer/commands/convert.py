@@ -54,7 +54,9 @@ from readers.sample import JsonValue
     help="Begin a new shard at this size, like 500MB.  [webdataset 1GB, others one shard]",
 )
 @click.option(
-    "--shard-samples", type=click.IntRange(min=1), help="Begin a new shard after so many samples."
+    "--shard-samples",
+    type=click.IntRange(min=1),
+    help="Begin a new shard after so many samples.  [2,000,000]",
 )
 @click.option(
     "--shuffle",

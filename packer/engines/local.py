@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BLOCKS_PER_WORKER = 4
+_BLOCK_BYTES = 4 << 20
 _READY_BYTES = 64 << 20
 
 
@@ -47,7 +48,7 @@ class InOrder(Generic[Result]):
         Args:
             work: What is to be done; safe from threads.
             workers: Number of threads.
-            block: Positions that a thread takes at once.
+            block: Positions that a thread takes at once, unless results are large.
         """
         self._work = work
         self._workers = workers
@@ -63,26 +64,27 @@ class InOrder(Generic[Result]):
         """
         for number in range(self._workers):
             threading.Thread(target=self._serve, name=f"prepare-{number}", daemon=True).start()
-        blocks = -(-len(positions) // self._block)
         ready: dict[int, tuple[list[Result], BaseException | None]] = {}
-        sent, limit = 0, self._workers
+        start, sent, wanted, block, limit = 0, 0, 0, 1, self._workers
         try:
-            for wanted in range(blocks):
-                while sent < blocks and sent - wanted < limit:
-                    start = sent * self._block
-                    self._tasks.put((sent, positions[start : start + self._block]))
+            while start < len(positions) or wanted < sent:
+                while start < len(positions) and sent - wanted < limit:
+                    self._tasks.put((sent, positions[start : start + block]))
+                    start += block
                     sent += 1
                 while wanted not in ready:
                     number, results, error = self._done.get()
                     ready[number] = (results, error)
                 results, error = ready.pop(wanted)
-                weight = max(1, sum(result.weight for result in results))
-                limit = max(
-                    self._workers, min(self._workers * _BLOCKS_PER_WORKER, _READY_BYTES // weight)
-                )
+                wanted += 1
                 yield from results
                 if error is not None:
                     raise error
+                weight = max(1, sum(result.weight for result in results))
+                block = max(1, min(self._block, len(results) * _BLOCK_BYTES // weight))
+                limit = max(
+                    self._workers, min(self._workers * _BLOCKS_PER_WORKER, _READY_BYTES // weight)
+                )
         finally:
             self._stopped = True
             for _ in range(self._workers):

@@ -225,7 +225,11 @@ class TarScan:
         if header.kind == _LONG_NAME:
             records.setdefault("path", data.rstrip(b"\0"))
         elif header.kind != _LONG_LINK:
-            records.update(_pax_records(data, offset))
+            for keyword, value in _pax_records(data, offset):
+                if keyword.startswith(_SPARSE):
+                    records[_SPARSE] = b""
+                elif keyword in _USED_KEYWORDS:
+                    records[keyword] = value
 
     def _piece(self, offset: int, size: int, what: str) -> bytes:
         data = self._read(offset, size) if offset + size <= self._size else b""
@@ -314,10 +318,12 @@ class _Header(NamedTuple):
 _LONG_NAME = b"L"
 _LONG_LINK = b"K"
 _EXTENSIONS = frozenset((b"x", b"X", b"g", _LONG_NAME, _LONG_LINK))
+_SPARSE = "GNU.sparse"
+_USED_KEYWORDS = frozenset(("path", "size"))
 
 
 def _member(header: _Header, records: dict[str, bytes], offset: int, start: int) -> Member:
-    if header.kind in {b"S", b"M"} or any(keyword.startswith("GNU.sparse") for keyword in records):
+    if header.kind in {b"S", b"M"} or _SPARSE in records:
         raise FormatError(
             f"the member at offset {start} is sparse or continued from another volume, which "
             "can't be read in place; write the archive again without these",
@@ -339,9 +345,8 @@ def _member(header: _Header, records: dict[str, bytes], offset: int, start: int)
     return Member(text, offset, size, start)
 
 
-def _pax_records(data: bytes, offset: int) -> dict[str, bytes]:
+def _pax_records(data: bytes, offset: int) -> Iterator[tuple[str, bytes]]:
     """Parses the records of an extended header; `offset` is where it starts."""
-    records = {}
     at = 0
     while at < len(data) and data[at]:
         digits = data[at : at + 20].partition(b" ")[0]
@@ -350,9 +355,9 @@ def _pax_records(data: bytes, offset: int) -> dict[str, bytes]:
         keyword, equals, value = record[:-1].partition(b"=")
         if length > len(data) - at or not equals or not record.endswith(b"\n"):
             _damaged("a record of an extended header is damaged", offset + at)
-        records[keyword.decode("utf-8", "surrogateescape")] = value
+        if value:
+            yield keyword.decode("utf-8", "surrogateescape"), value
         at += length
-    return {keyword: value for keyword, value in records.items() if value}
 
 
 def _decimal(digits: bytes, offset: int) -> int:
