@@ -9,6 +9,8 @@ from readers.errors import (
     SampleError,
     UnsupportedVersionError,
 )
+from readers.loader import MonitoredLoader
+from readers.loading.transform import ImageTransform
 from readers.opening import open_dataset
 from readers.protocols import Reader, Source, read_many
 from readers.sample import Sample
@@ -18,6 +20,8 @@ __all__ = [
     "Dataset",
     "DatasetNotFoundError",
     "FormatError",
+    "ImageTransform",
+    "MonitoredLoader",
     "PackError",
     "Reader",
     "Sample",

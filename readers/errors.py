@@ -12,6 +12,7 @@
     ├── SourceError             (also ValueError)         mend the source as a whole
     ├── StorageFullError        (also OSError)            make room, then run again
     ├── StorageError            (also OSError)            see to the disk or the mount, run again
+    ├── WorkerDiedError         (also RuntimeError)       see why: memory, a crash in a transform
     ├── SampleError             (also ValueError)         mend, skip or keep that one input
     │   └── NotAnImageError                               nothing: the file never claimed to be one
     └── FormatError             (also ValueError)         the bytes on disk break the format
@@ -98,6 +99,10 @@ class StorageFullError(PackError, OSError):
 
 class StorageError(PackError, OSError):
     """The storage refused an operation."""
+
+
+class WorkerDiedError(PackError, RuntimeError):
+    """A worker process of a loader ended without being asked to."""
 
 
 class SampleError(PackError, ValueError):

@@ -6,12 +6,6 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from readers.errors import PackError
-
-
-class WorkerDiedError(PackError, RuntimeError):
-    """A worker process ended without being asked to."""
-
 
 def annotate(error: BaseException, note: str) -> None:
     """Adds a note to an error, as `add_note` does from Python 3.11 on.

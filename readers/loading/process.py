@@ -9,7 +9,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from readers.loading.faults import WorkerDiedError, describe_exit
+from readers.errors import WorkerDiedError
+from readers.loading.faults import describe_exit
 from readers.loading.maker import Abandoned, Task, name_batch
 from readers.loading.memory import receive_batch
 from readers.loading.output import Output

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from readers.errors import WorkerDiedError
 from readers.loader import MonitoredLoader, WorkerKind
-from readers.loading.faults import WorkerDiedError
 
 _ROOT = Path(__file__).parents[2]
 _SOON = 10.0
