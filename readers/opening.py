@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from readers.dataset import Check, Dataset
-from readers.errors import UnsupportedVersionError
+from readers.errors import CorruptDatasetError, UnsupportedVersionError
 from readers.registry import FORMATS
 
 
@@ -34,6 +34,12 @@ def open_dataset(
         raise UnsupportedVersionError(
             f"{path} has the format {dataset.manifest.format!r}, which this library doesn't know: "
             "upgrade dataset-packer",
+            path=str(path),
+        )
+    if not (entry.pixels if dataset.manifest.pixels else entry.encoded):
+        raise CorruptDatasetError(
+            f"{path} claims to hold {'pixels' if dataset.manifest.pixels else 'files'} in format "
+            f"{entry.name}, which can't be; restore it or pack the dataset again",
             path=str(path),
         )
     if dataset.manifest.version > entry.version:
