@@ -249,7 +249,7 @@ def _is_usable(source: PackSource, row: int) -> bool:
 
 def _pack(source: PackSource, path: Path, format: str, on_progress: OnProgress | None) -> None:
     image = None if format_entry(format).encoded else Decode(size=(SIDE, SIDE))
-    options = ConvertOptions(image=image, overwrite=True)
+    options = ConvertOptions(image=image)
     convert(source, path, format=format, options=options, on_progress=on_progress)
 
 

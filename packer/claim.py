@@ -47,6 +47,22 @@ class Claim:
                 )
             self._remove(held)
 
+    def check(self) -> None:
+        """Makes sure that the claim still stands.
+
+        Raises:
+            DatasetBusyError: A person removed it, or another run holds it.
+        """
+        try:
+            held = self._path.read_bytes()
+        except FileNotFoundError:
+            held = b""
+        if held != self._mine:
+            raise DatasetBusyError(
+                f"the claim {self._path} was taken away: now it is held by {_describe(held)}",
+                path=str(self._path),
+            )
+
     def release(self) -> None:
         """Gives the claim up, unless a person gave it to another run meanwhile."""
         with contextlib.suppress(FileNotFoundError):
@@ -129,10 +145,12 @@ def _is_stale(held: bytes) -> bool:
         pid, host = int(holder["pid"]), holder["host"]
     except (ValueError, KeyError, TypeError):
         return False
-    if host != socket.gethostname() or holder.get("processes") != _namespace():
+    if host != socket.gethostname():
         return False
     if holder.get("boot") != _boot():
         return True
+    if holder.get("processes") != _namespace():
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

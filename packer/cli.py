@@ -70,7 +70,8 @@ class _Interruption:
     def __init__(self) -> None:
         self._number = signal.SIGINT
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._interrupt)
         signal.signal(signal.SIGALRM, self._remind)
 
     def end(self) -> int:

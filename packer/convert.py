@@ -10,7 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
 
 from packer.image_policy import Decode, ImagePolicy, Keep, gives_pixels
 from packer.index_file import write_index
@@ -23,8 +26,9 @@ from packer.protocols import Contents, PackSource, Record, ShardWriter
 from packer.shard_file import write_whole
 from packer.version import __version__
 from packer.workspace import Workspace
+from readers.checksum import digest_parts
 from readers.errors import OptionError, PackError, SourceError, StorageError, StorageFullError
-from readers.manifest import MANIFEST, VERSION, File, Manifest, Shard, Skipped
+from readers.manifest import MANIFEST, VERSION, File, Manifest, Shard
 from readers.opening import open_dataset
 from readers.registry import FormatEntry, format_entry, load
 
@@ -161,6 +165,7 @@ class _Run:
         self._done: list[DoneShard] = []
         self._shard: _OpenShard | None = None
         self._tally = Tally()
+        self._stamps = xxhash.xxh3_128()
         self._contents = Contents(
             pixels=gives_pixels(policy) or (source.pixels and isinstance(policy, Keep)),
             shape=_shape(policy, source),
@@ -171,9 +176,9 @@ class _Run:
 
     def pack(self) -> None:
         """Writes the shards that aren't done yet."""
-        self._done = list(self._journal.done())
-        position = self._done[-1].position if self._done else 0
         order = packing_order(len(self._source), self._options.shuffle)
+        self._done = self._still_good(order)
+        position = self._done[-1].position if self._done else 0
         self._meter.begin("pack", len(order), position)
         try:
             for outcome in Pipeline(self._source, self._policy, self._options).run(
@@ -205,10 +210,7 @@ class _Run:
         """Writes the index and, last, the manifest."""
         samples = sum(done.shard.samples for done in self._done)
         tally = Tally()
-        tally.ledger += [
-            Skipped(note.path, "noted" if note.used else "left out", note.reason)
-            for note in self._source.report.notes
-        ]
+        tally.ledger += self._source.report.notes
         for part in (*(done.tally for done in self._done), self._tally):
             tally.add(part)
         if not samples:
@@ -245,6 +247,22 @@ class _Run:
         )
         write_whole(self._workspace.dataset / MANIFEST, manifest.to_json().encode())
 
+    def _still_good(self, order: NDArray[np.int64]) -> list[DoneShard]:
+        """Finds the finished shards that are there, of files that haven't changed since."""
+        good: list[DoneShard] = []
+        begin = 0
+        for done in self._journal.done():
+            stamps = map(self._source.stamp, order[begin : done.position].tolist())
+            if not self._workspace.holds(done.shard.files):
+                break
+            if digest_parts(stamps).hex() != done.stamps:
+                break
+            good.append(done)
+            begin = done.position
+        self._journal.cut(len(good))
+        self._workspace.prune(file for done in good for file in done.shard.files)
+        return good
+
     def _is_full(self, shard: _OpenShard, outcome: Outcome) -> bool:
         if outcome.record is None:
             return False
@@ -254,6 +272,7 @@ class _Run:
         return limit is not None and shard.size + len(outcome.record.image) > limit
 
     def _add(self, outcome: Outcome) -> None:
+        self._stamps.update(outcome.stamp)
         if outcome.remark is not None:
             self._tally.ledger.append(outcome.remark)
         if outcome.record is not None:
@@ -269,10 +288,12 @@ class _Run:
         files = shard.finish()
         self._shard = None
         self._workspace.place(*files)
-        done = DoneShard(Shard(shard.samples, files), position, self._tally)
+        stamps = self._stamps.hexdigest()
+        done = DoneShard(Shard(shard.samples, files), position, stamps, self._tally)
         self._journal.commit(len(self._done), done)
         self._done.append(done)
         self._tally = Tally()
+        self._stamps.reset()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for number in range(len(self._done)):
@@ -318,10 +339,10 @@ def _storage_error(
     error: OSError, path: Path, needed: int | None
 ) -> StorageError | StorageFullError:
     if error.errno not in _NO_ROOM:
-        return StorageError(f"{error.filename or path}: {error.strerror}", path=str(path))
+        return StorageError(f"{error.filename or path}: {error.strerror or error}", path=str(path))
     room = os.statvfs(path)
     free = room.f_bavail * room.f_frsize
-    wanted = f"more than {free}" if needed is None else f"some {needed}"
+    wanted = f"more than {free}" if needed is None or needed <= free else f"some {needed}"
     return StorageFullError(
         f"no room is left for {path} ({os.strerror(error.errno or 0)}): {wanted} bytes are needed, "
         f"{free} are free; what is finished is kept, make room and run the same command again",

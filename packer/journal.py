@@ -56,6 +56,8 @@ class DoneShard:
     shard: Shard
     position: int
     """Position in the packing order at which the next shard begins."""
+    stamps: str
+    """Checksum of the stamps of its samples, those that were skipped included."""
     tally: Tally
 
 
@@ -141,6 +143,7 @@ class Journal:
                     tuple(File(**file) for file in raw["shard"]["files"]),
                 ),
                 raw["position"],
+                raw["stamps"],
                 Tally(
                     tally["types"],
                     tally["decoders"],
@@ -148,6 +151,11 @@ class Journal:
                 ),
             )
             number += 1
+
+    def cut(self, number: int) -> None:
+        """Forgets the shards from that one on."""
+        for path in sorted(self._directory.glob("*.json"), reverse=True)[: -number or None]:
+            path.unlink()
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """Gives the rows of a finished shard, with their places filled in."""

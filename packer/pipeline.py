@@ -29,6 +29,8 @@ class Outcome:
     remark: Skipped | None
     nbytes: int
     """Bytes of the image in the source."""
+    stamp: bytes
+    """Of its file, see `PackSource.stamp`."""
 
     @property
     def weight(self) -> int:
@@ -61,6 +63,7 @@ class Pipeline:
         """Reads and prepares one sample."""
         on_error = self._options.on_error
         nbytes = 0
+        stamp = self._source.stamp(position)
         try:
             sample = self._source[position]
             nbytes = _size(sample.image)
@@ -71,7 +74,7 @@ class Pipeline:
                 keep_bad=on_error == "keep",
             )
         except NotAnImageError as error:
-            return self._refused(position, "left out", error, nbytes)
+            return self._refused(position, "left out", error, nbytes, stamp)
         except SampleError as error:
             if on_error == "stop":
                 raise SampleError(
@@ -80,16 +83,18 @@ class Pipeline:
                     offset=error.offset,
                     key=error.key,
                 ) from error
-            return self._refused(position, "skipped", error, nbytes)
+            return self._refused(position, "skipped", error, nbytes, stamp)
         if record.note is None:
-            return Outcome(record, None, nbytes)
+            return Outcome(record, None, nbytes, stamp)
         action = "kept" if record.bad else "noted"
-        return Outcome(record, Skipped(record.path, action, record.note), nbytes)
+        return Outcome(record, Skipped(record.path, action, record.note), nbytes, stamp)
 
-    def _refused(self, position: int, action: str, error: SampleError, nbytes: int) -> Outcome:
+    def _refused(
+        self, position: int, action: str, error: SampleError, nbytes: int, stamp: bytes
+    ) -> Outcome:
         path = self._source.path(position)
         reason = error.message.removeprefix(f"{path}: ")
-        return Outcome(None, Skipped(path, action, reason), nbytes)
+        return Outcome(None, Skipped(path, action, reason), nbytes, stamp)
 
 
 def _size(image: Image) -> int:

@@ -13,7 +13,7 @@ class Progress:
     """One report."""
 
     phase: str
-    """What is being done: `look`, `pack`, `index`, `verify`."""
+    """What is being done: `pack`, `index`, `verify` or `compare`."""
     done: int
     """Samples dealt with, those of an earlier run included; 0 where unknown."""
     total: int
@@ -38,7 +38,7 @@ class Meter:
         self._on_progress = on_progress
         self._began = time.monotonic()
         self._reported = 0.0
-        self._phase, self._total, self._resumed = "look", 0, 0
+        self._phase, self._total, self._resumed = "", 0, 0
         self._done = 0
         self._nbytes = 0
 

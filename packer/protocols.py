@@ -10,19 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.manifest import File
+from readers.manifest import File, Skipped
 from readers.protocols import Source
 from readers.sample import JsonValue
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A path of the source and what became of it."""
-
-    path: str
-    reason: str
-    used: bool = False
-    """Whether it is part of the source all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +21,7 @@ class SourceReport:
 
     litter: int = 0
     """Files that operating systems and editors leave behind, left out."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Skipped, ...] = ()
     """What else was left out or is odd, by name: dead links, loops, folders that are no class."""
 
 
@@ -68,6 +58,12 @@ class PackSource(Source, Protocol):
 
     def path(self, index: int, /) -> str:
         """Path of a sample, known without reading it."""
+
+    def stamp(self, index: int, /) -> bytes:
+        """Changes when the file of a sample does: what the system says of it without reading it.
+
+        Empty where files can't change, or there is no file any more.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,9 @@ from readers.errors import PackError
 from readers.header import IMAGE_TYPES
 from readers.manifest import File
 from readers.registry import format_entry, load
+
+_ROOM = 2
+"""How many times the shard's size must be free to write it anew."""
 
 
 def first_difference(dataset: Dataset, file: File) -> int | None:
@@ -42,6 +46,9 @@ def first_difference(dataset: Dataset, file: File) -> int | None:
     try:
         make = cast("type[ShardWriter]", load(entry, entry.writer))
         with tempfile.TemporaryDirectory() as directory:
+            room = os.statvfs(directory)
+            if room.f_bavail * room.f_frsize < _ROOM * manifest.shards[numbers[0]].bytes:
+                return None
             name = manifest.shards[numbers[0]].name.partition(".")[0]
             writer = make(Path(directory), name, contents)
             try:

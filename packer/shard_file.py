@@ -99,9 +99,9 @@ class ShardFile:
         """Gives everything back; what was written stays, incomplete, under its temporary name."""
         self._writer.shutdown(cancel_futures=True)
         self._syncer.shutdown(cancel_futures=True)
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _join_small(self) -> None:
         """Makes one part of the small ones since the last; each costs as much as a big one."""

@@ -15,9 +15,11 @@ from packer.engines.local import InOrder, worker_count
 from packer.fault import Fault
 from packer.progress import Meter, OnProgress
 from packer.rewrite import first_difference
+from packer.sources.repeats import repeats
 from readers.checksum import BLOCK_SIZE, digest, file_checksum
 from readers.dataset import Dataset
 from readers.errors import CorruptDatasetError, StorageError
+from readers.extents import read_extent
 from readers.folder import Folder
 from readers.header import IMAGE_TYPES
 from readers.index import Index
@@ -193,7 +195,7 @@ class _Verification:
         try:
             seen = _Seen(window, [])
             for start in range(window.start, min(window.start + _WINDOW, file.bytes), BLOCK_SIZE):
-                block = os.pread(descriptor, min(BLOCK_SIZE, file.bytes - start), start)
+                block = read_extent(descriptor, start, min(BLOCK_SIZE, file.bytes - start))
                 seen.digests.append(digest(block))
                 seen.nbytes += len(block)
             if self._index is not None:
@@ -208,7 +210,7 @@ class _Verification:
     def _bad_rows(self, index: Index, window: _Window, descriptor: int) -> Iterator[Fault]:
         for row in window.rows.tolist():
             offset, length = index.offsets.item(row), index.lengths.item(row)
-            data = os.pread(descriptor, length, offset)
+            data = read_extent(descriptor, offset, length)
             try:
                 key = index.key(row)
                 index.extra(row)
@@ -237,12 +239,10 @@ class _Verification:
 
     def _check_repeats(self) -> None:
         index = self._index
-        hashes, first = np.unique(self._key_hashes, return_index=True)
-        if index is None or self._report.faults or len(hashes) == len(self._key_hashes):
+        if index is None or self._report.faults:
             return
-        once = np.zeros(len(self._key_hashes), np.bool_)
-        once[first] = True
-        for row in np.flatnonzero(~once).tolist():
-            self._report.faults.append(
-                Fault(f"row {row} repeats a key", INDEX, None, index.key(row))
-            )
+        for rows in repeats(self._key_hashes):
+            for row in rows[1:]:
+                if index.key(row) == index.key(rows[0]):
+                    fault = Fault(f"row {row} repeats row {rows[0]}", INDEX, None, index.key(row))
+                    self._report.faults.append(fault)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from packer.claim import Claim
@@ -93,7 +94,7 @@ class Workspace:
                 "command to finish it, or discard it with --overwrite",
                 path=str(self.path),
             )
-        if not (same and self.is_complete()):
+        if not (same and resume and self.is_complete()):
             self._check_destination(overwrite=overwrite)
         if not same or not resume:
             for old in (self._plan, self.journal, self.dataset):
@@ -105,6 +106,20 @@ class Workspace:
         _remove(self.open)
         self.open.mkdir()
 
+    def holds(self, files: Iterable[File]) -> bool:
+        """Tells whether finished files are there, in full size."""
+        try:
+            return all((self.dataset / f.name).stat().st_size == f.bytes for f in files)
+        except FileNotFoundError:
+            return False
+
+    def prune(self, files: Iterable[File]) -> None:
+        """Removes all but these from the finished files."""
+        names = {file.name for file in files}
+        for path in self.dataset.iterdir():
+            if path.name not in names:
+                _remove(path)
+
     def place(self, *files: File) -> None:
         """Moves finished files from `open` to `dataset`."""
         for file in files:
@@ -115,9 +130,11 @@ class Workspace:
         """Gives the finished dataset its name and removes the workspace.
 
         Raises:
+            DatasetBusyError: The claim was given to another run.
             DatasetExistsError: Something came to stand at the destination meanwhile.
             StorageError: The name can't be given.
         """
+        self._claim.check()
         if self.dataset.exists():
             self._check_destination(overwrite=overwrite)
             self._rename()

@@ -38,11 +38,11 @@ class Dataset:
         self._root = root
         self._copy = copy
         self._check = check
-        self._folder = Folder(root)
-        text = _read_manifest(self._folder)
+        folder = Folder(root)
+        text = _read_manifest(folder)
+        self._folder: Folder | None = folder
         self._seal = digest(text)
         self._manifest = parse_manifest(text, root / MANIFEST)
-        self._closed = False
         self._records: _Records | None = None
 
     @property
@@ -100,9 +100,8 @@ class Dataset:
 
     def close(self) -> None:
         """Gives back files and mappings. Closing twice is fine; reading afterwards raises."""
-        self._closed = True
+        self._folder = None
         self._records = None
-        self._folder.close()
 
     def __enter__(self) -> Self:
         return self
@@ -123,11 +122,13 @@ class Dataset:
         return f"<{self._manifest.format} dataset {self._root}: {len(self)} samples>"
 
     def _ready(self) -> _Records:
-        if self._records is None:
-            if self._closed:
+        records = self._records
+        if records is None:
+            folder = self._folder
+            if folder is None:
                 raise ValueError(f"{self!r} is closed")
-            self._records = _Records(self._folder, self._manifest, self._copy, self._check)
-        return self._records
+            records = self._records = _Records(folder, self._manifest, self._copy, self._check)
+        return records
 
     def _row(self, index: int) -> int:
         samples = len(self)

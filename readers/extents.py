@@ -14,6 +14,22 @@ from readers.folder import Folder
 from readers.manifest import File
 
 
+def read_extent(descriptor: int, offset: int, length: int) -> bytes:
+    """Reads bytes of a file; fewer where it ends.
+
+    One call gives 2 GiB at most on Linux, and less on some network mounts, so it goes on.
+    """
+    data = os.pread(descriptor, length, offset)
+    if len(data) == length:
+        return data
+    parts = [data]
+    done = len(data)
+    while parts[-1] and done < length:
+        parts.append(os.pread(descriptor, length - done, offset + done))
+        done += len(parts[-1])
+    return b"".join(parts)
+
+
 class CopiedFile:
     """Reads by `pread`: each extent is a `bytes` of its own.
 
@@ -27,39 +43,30 @@ class CopiedFile:
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Reads one extent that lies within the file."""
-        data = os.pread(self._descriptor, length, offset)
-        if len(data) == length:
-            return data
-        return self._read_rest(data, offset, length)
+        data = read_extent(self._descriptor, offset, length)
+        if len(data) < length:
+            raise self._cut(offset, length, len(data))
+        return data
 
     def read_array(self, offset: int, length: int, /) -> NDArray[np.uint8]:
         """Reads one extent into an array of its own, which may be written to."""
         data = np.empty(length, np.uint8)
         done = os.preadv(self._descriptor, [data.data], offset)
         if done < length:
-            data[done:] = np.frombuffer(
-                self._read_rest(b"", offset + done, length - done), np.uint8
-            )
+            rest = read_extent(self._descriptor, offset + done, length - done)
+            if done + len(rest) < length:
+                raise self._cut(offset, length, done + len(rest))
+            data[done:] = np.frombuffer(rest, np.uint8)
         return data
 
-    def _read_rest(self, data: bytes, offset: int, length: int) -> bytes:
-        """Goes on after a short read: Linux reads 2 GiB at most, network mounts less."""
-        parts = [data]
-        done = len(data)
-        while done < length:
-            parts.append(os.pread(self._descriptor, length - done, offset + done))
-            if not parts[-1]:
-                break
-            done += len(parts[-1])
-        if done < length:
-            raise CorruptDatasetError(
-                f"{self._path} was cut: {length} bytes at {offset} end after {done}; "
-                "restore the shard or pack the dataset again",
-                path=str(self._path),
-                shard=self._path.name,
-                offset=offset + done,
-            )
-        return b"".join(parts)
+    def _cut(self, offset: int, length: int, done: int) -> CorruptDatasetError:
+        return CorruptDatasetError(
+            f"{self._path} was cut: {length} bytes at {offset} end after {done}; "
+            "restore the shard or pack the dataset again",
+            path=str(self._path),
+            shard=self._path.name,
+            offset=offset + done,
+        )
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):

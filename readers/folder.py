@@ -117,11 +117,6 @@ class Folder:
                 f"{self.path / name} can't be read: {error.strerror}", path=str(self.path / name)
             ) from error
 
-    def close(self) -> None:
-        """Gives the directory back; what was opened or mapped in it stays."""
+    def __del__(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __del__(self) -> None:
-        self.close()

@@ -78,6 +78,7 @@ _PILLOW_FORMATS = {
 _JPEG_START = b"\xff\xd8\xff"
 _JPEG_END = b"\xff\xd9"
 _JPEG_MARKER = re.compile(rb"\xff[\x01-\xfe]")
+_MOST_MARKERS = 10_000
 _LARGEST_SIDE = (1 << 31) - 1
 _SCALABLE_FRAMES = frozenset((0xC0, 0xC1, 0xC2))
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -314,7 +315,7 @@ def _jpeg_segments(data: Encoded) -> Iterator[tuple[int, int, int]]:
         SampleError: A segment has an impossible length.
     """
     position = len(_JPEG_START) - 1
-    while True:
+    for _ in range(_MOST_MARKERS):
         marker = data[position + 1]
         if data[position] != _MARKER_PREFIX or not 0 < marker < _MARKER_PREFIX:
             found = _JPEG_MARKER.search(data, position)
@@ -337,6 +338,7 @@ def _jpeg_segments(data: Encoded) -> Iterator[tuple[int, int, int]]:
         if marker == _SOS:
             return
         position += length
+    raise SampleError(f"JPEG with more than {_MOST_MARKERS} markers before its first scan")
 
 
 def _frame(data: Encoded, start: int) -> tuple[int, int, int]:

@@ -139,7 +139,7 @@ class Index:
             return {}
         try:
             fields = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._corrupt(f"extra fields of row {row} are no JSON: {error}") from error
         if not isinstance(fields, dict):
             raise self._corrupt(f"extra fields of row {row} are no JSON object")

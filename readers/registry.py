@@ -31,7 +31,7 @@ class FormatEntry:
     """The few lines that read a shard without this library; `shard` is its path."""
     shard_size: int | None = None
     """Bytes after which a new shard begins unless told otherwise; None for any number."""
-    shard_samples: int = 2_000_000
+    shard_samples: int = 1_000_000
     """Samples after which a new shard begins unless told otherwise: what a writer must remember of
     each sample until its shard ends, takes memory."""
     extra: str | None = None
@@ -114,7 +114,7 @@ else:
 import webdataset
 samples = webdataset.WebDataset(shard, shardshuffle=False)
 sample = next(iter(samples))
-image = next(value for field, value in sample.items() if field in ("jpg", "png", "webp"))
+image = next(sample[field] for field in sample if field not in ("__key__", "__url__", "cls"))
 """,
     ),
 )

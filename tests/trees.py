@@ -152,6 +152,9 @@ class MemorySource:
     def path(self, index: int, /) -> str:
         return self.samples[index].path
 
+    def stamp(self, index: int, /) -> bytes:  # noqa: ARG002 - nothing changes
+        return b""
+
 
 def a_sample(number: int, key: str | None = None, data: bytes | None = None) -> Sample:
     """Makes a sample of class 0 without extra fields."""

@@ -56,7 +56,7 @@ from readers.sample import JsonValue
 @click.option(
     "--shard-samples",
     type=click.IntRange(min=1),
-    help="Begin a new shard after so many samples.  [2,000,000]",
+    help="Begin a new shard after so many samples.  [1,000,000]",
 )
 @click.option(
     "--shuffle",
@@ -161,9 +161,9 @@ def convert(
             place = destination / split
             if dry_run:
                 results.append(_predict(opened, place, format, options, display))
-            elif splits and not overwrite and _is_packed(place, opened, format, options):
+            elif splits and resume and not overwrite and _is_packed(place, opened, options, format):
                 display.say(f"{place} is complete already")
-                continue
+                results.append(_facts(place, opened, 0.0))
             else:
                 results.append(_pack(opened, place, format, options, display))
             if not as_json:
@@ -182,7 +182,13 @@ def _pack(
     display: Display,
 ) -> dict[str, JsonValue]:
     began = time.monotonic()
-    manifest = pack(source, destination, format=format, options=options, on_progress=display)
+    pack(source, destination, format=format, options=options, on_progress=display)
+    return _facts(destination, source, time.monotonic() - began)
+
+
+def _facts(destination: Path, source: PackSource, seconds: float) -> dict[str, JsonValue]:
+    with open_dataset(destination) as dataset:
+        manifest = dataset.manifest
     actions = Counter(item.action for item in manifest.ledger)
     return {
         "dataset": str(destination),
@@ -191,7 +197,7 @@ def _pack(
         "classes": len(manifest.classes),
         "shards": len(manifest.shards),
         "bytes": sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes,
-        "seconds": time.monotonic() - began,
+        "seconds": seconds,
         "litter": source.report.litter,
         "types": dict(manifest.types),
         "decoders": dict(manifest.decoders),
@@ -216,16 +222,21 @@ def _told(result: Mapping[str, Any]) -> str:
         return (
             f"{result['dataset']} would hold {result['samples']:,} samples in "
             f"{size(result['nbytes'])} (source {size(result['source_nbytes'])}; "
-            f"{result['refused']:,} refused) and take about {clock(result['seconds'])}; peak disk "
+            f"{result['refused']:,} can't be used) and take about {clock(result['seconds'])}; "
+            f"peak disk "
             f"{size(result['peak_disk'])}, {size(result['free_disk'])} free"
             + ("" if result["fits"] else ": it doesn't fit")
         )
     seconds = result["seconds"]
     text = (
         f"{result['dataset']}: {result['samples']:,} samples in {result['classes']:,} classes, "
-        f"{result['shards']:,} shards, {size(result['bytes'])} in {seconds:.1f} s "
-        f"({result['samples'] / seconds:,.0f} samples/s, {size(result['bytes'] / seconds)}/s)"
+        f"{result['shards']:,} shards, {size(result['bytes'])}"
     )
+    if seconds:
+        text += (
+            f" in {seconds:.1f} s ({result['samples'] / seconds:,.0f} samples/s, "
+            f"{size(result['bytes'] / seconds)}/s)"
+        )
     remarks = [
         f"{result[action]:,} {action.replace('_', ' ')}"
         for action in ("left_out", "skipped", "kept", "noted")
@@ -260,7 +271,7 @@ def _check_apart(source: Path, destination: Path) -> None:
         )
 
 
-def _is_packed(destination: Path, source: PackSource, format: str, options: ConvertOptions) -> bool:
+def _is_packed(destination: Path, source: PackSource, options: ConvertOptions, format: str) -> bool:
     """Tells whether an earlier run of the same command had finished this split."""
     try:
         with open_dataset(destination) as dataset:

@@ -69,7 +69,7 @@ class Hdf5ShardWriter:
                 self._file.append(block)
         self._twin.unlink()
         file = self._file.finish(head)
-        with h5py.File(self._path, "r") as stock:
+        with h5py.File(self._path, "r", locking=False) as stock:
             if stock["image"].nbytes != offsets[-1]:
                 raise CorruptDatasetError(
                     f"{self._path}: libhdf5 finds {stock['image'].nbytes} of {offsets[-1]} bytes",

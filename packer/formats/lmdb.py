@@ -20,6 +20,8 @@ from readers.errors import CorruptDatasetError
 from readers.layout import lmdb as layout
 from readers.manifest import File
 
+_ROWS_AT_ONCE = 1 << 16
+
 
 class LmdbShardWriter:
     """A `packer.protocols.ShardWriter` for `readers.layout.lmdb`."""
@@ -139,12 +141,13 @@ class _Values:
 
     def nodes(self, keys: Spool, order: NDArray[np.int64]) -> Iterator[layout.Node]:
         self._inline.freeze()
-        for row in order.tolist():
-            page = self._pages[row]
-            if page < 0:
-                yield layout.inline_node(keys[row], self._inline[row])
-            else:
-                yield layout.overflow_node(keys[row], page, self._sizes[row])
+        for start in range(0, len(order), _ROWS_AT_ONCE):
+            for row in order[start : start + _ROWS_AT_ONCE].tolist():
+                page = self._pages[row]
+                if page < 0:
+                    yield layout.inline_node(keys[row], self._inline[row])
+                else:
+                    yield layout.overflow_node(keys[row], page, self._sizes[row])
 
     def offsets(self, placed: array[int], order: NDArray[np.int64]) -> NDArray[np.int64]:
         inline = np.empty(len(order), np.int64)

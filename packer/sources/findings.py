@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from packer.protocols import Note, SourceReport
+from packer.protocols import SourceReport
+from readers.manifest import Skipped
 
 _MAX_NAMED = 100
 
@@ -18,7 +19,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.litter = 0
-        self._notes: list[Note] = []
+        self._notes: list[Skipped] = []
         self._counts: Counter[tuple[str, bool]] = Counter()
 
     def note(self, path: str, reason: str, *, used: bool = False) -> None:
@@ -31,13 +32,17 @@ class Findings:
         """
         self._counts[reason, used] += 1
         if self._counts[reason, used] <= _MAX_NAMED:
-            self._notes.append(Note(path, reason, used))
+            self._notes.append(Skipped(path, _action(used=used), reason))
 
     def report(self) -> SourceReport:
         """Sums up; beyond a hundred paths with one reason, the rest are a number."""
         more = [
-            Note("…", f"{reason} ({count - _MAX_NAMED} more)", used)
+            Skipped("…", _action(used=used), f"{reason} ({count - _MAX_NAMED} more)")
             for (reason, used), count in self._counts.items()
             if count > _MAX_NAMED
         ]
         return SourceReport(litter=self.litter, notes=(*self._notes, *more))
+
+
+def _action(*, used: bool) -> str:
+    return "noted" if used else "left out"

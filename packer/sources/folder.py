@@ -21,7 +21,7 @@ import xxhash
 
 from packer.protocols import SourceReport
 from packer.sources.findings import Findings
-from packer.sources.image_file import read_image_file
+from packer.sources.image_file import read_image_file, stamp_of
 from packer.sources.keys import distinct_keys, image_suffix_size, key_of, text_of
 from packer.sources.row_table import RowTable, RowTableWriter
 from packer.sources.walk import Folder, walk
@@ -101,6 +101,10 @@ class FolderSource:
         text = text_of(path)
         image = read_image_file(self._root + path, text, key)
         return Sample(key, image, None if label == _UNLABELLED else label, {}, text)
+
+    def stamp(self, index: int) -> bytes:
+        """Changes when the file of a sample does."""
+        return stamp_of(self._root + self._locate(index)[0])
 
     def path(self, index: int) -> str:
         """Gives the path of a sample, relative to the folder."""

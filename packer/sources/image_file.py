@@ -60,6 +60,15 @@ def read_image_file(file: bytes, path: str, key: str) -> bytes:
     return data
 
 
+def stamp_of(file: bytes) -> bytes:
+    """Gives what changes when a file does: its size and when it was last written to."""
+    try:
+        status = os.stat(file)  # noqa: PTH116 - bytes
+    except OSError:
+        return b""
+    return b"%d %d" % (status.st_size, status.st_mtime_ns)
+
+
 def refuse_other_files(data: bytes, path: str, key: str) -> None:
     """Refuses what neither is an image nor claims to be one by its suffix.
 

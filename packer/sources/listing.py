@@ -27,7 +27,7 @@ from packer.sources.field_types import (
     value_of_cell,
 )
 from packer.sources.findings import Findings
-from packer.sources.image_file import read_image_file
+from packer.sources.image_file import read_image_file, stamp_of
 from packer.sources.keys import (
     distinct_keys,
     image_suffix_size,
@@ -125,6 +125,10 @@ class ListSource:
         extra = {name: convert(given.get(name), kind) for name, kind in self.fields.items()}
         image = read_image_file(self._root + path, text, key)
         return Sample(key, image, None if label == UNLABELLED else label, extra, text)
+
+    def stamp(self, index: int) -> bytes:
+        """Changes when the file of a sample does."""
+        return stamp_of(self._root + _path(self._rows[index])[0])
 
     def path(self, index: int) -> str:
         """Gives the path of a sample, relative to the root."""

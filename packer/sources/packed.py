@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from packer.protocols import SourceReport
+from readers.checksum import digest
 from readers.dataset import Dataset
 from readers.manifest import Manifest
 from readers.sample import Sample
+
+_NOT_PACKED = {"skipped", "left out"}
 
 
 class PackedSource:
@@ -22,8 +26,11 @@ class PackedSource:
         self.fields: Mapping[str, str] = manifest.fields
         self.pixels = manifest.pixels
         self.shape = manifest.shape
-        self.report = SourceReport()
-        self.fingerprint = manifest.index.checksum
+        self.report = SourceReport(
+            notes=tuple(item for item in manifest.ledger if item.action in _NOT_PACKED)
+        )
+        content = [manifest.index.checksum, manifest.classes, list(manifest.fields.items())]
+        self.fingerprint = digest(json.dumps(content).encode()).hex()
 
     @property
     def manifest(self) -> Manifest:
@@ -40,6 +47,10 @@ class PackedSource:
             CorruptDatasetError: The dataset is damaged there.
         """
         return self._dataset[index]
+
+    def stamp(self, index: int, /) -> bytes:  # noqa: ARG002 - the images' checksums are in the index
+        """Nothing: the fingerprint covers the images."""
+        return b""
 
     def path(self, index: int, /) -> str:
         """Path of a sample in what the dataset was packed from."""

@@ -20,7 +20,7 @@ import xxhash
 
 from packer.sources.field_types import FieldTypes, type_of_value, value_as
 from packer.sources.findings import Findings
-from packer.sources.image_file import refuse_other_files
+from packer.sources.image_file import refuse_other_files, stamp_of
 from packer.sources.labels import UNLABELLED, LabelColumn
 from packer.sources.repeats import repeats
 from packer.sources.row_table import RowTable, RowTableWriter
@@ -101,6 +101,10 @@ class TarSource:
         refuse_other_files(image, path, sample.key)
         extra = {name: value_as(sample.extra.get(name), kind) for name, kind in self.fields.items()}
         return Sample(sample.key, image, None if label == UNLABELLED else label, extra, path)
+
+    def stamp(self, index: int) -> bytes:
+        """Changes when the shard that a sample lies in does."""
+        return stamp_of(os.fsencode(self._shards[self._row(index)[0]]))
 
     def path(self, index: int) -> str:
         """Gives the name of the image's member, after that of its shard in a folder of shards."""

@@ -21,7 +21,7 @@ of 4096 bytes. All integers are unsigned and little-endian.
 The named databases are `image`, `label` (ASCII decimal; datasets with labels only) and `extra`
 (a JSON object; datasets with extra fields only). The key is the sample's key in UTF-8; one longer
 than 511 bytes, LMDB's limit, is cut to 478 bytes, `~` and the 32 hex digits of its XXH3-128. An
-image that fits into half a page lies in its leaf, as LMDB's own writer does it; any other starts
+value that fits into half a page lies in its leaf, as LMDB's own writer does it; any other starts
 16 bytes into its first overflow page and is contiguous from there. There are no free pages: the
 file is as long as its content.
 """
@@ -131,15 +131,6 @@ def meta_pages(main: Database, last_page: int) -> bytes:
         header = _page_header.pack(number, 0, _META, 0, 0)
         pages += (header + body).ljust(PAGE, b"\0")
     return bytes(pages)
-
-
-def is_environment(head: bytes) -> bool:
-    """Tells whether a file that starts with `head` (32 bytes or more) is an LMDB environment."""
-    return (
-        len(head) >= PAGE_HEADER + 8
-        and struct.unpack_from("<H", head, 10)[0] == _META
-        and struct.unpack_from("<II", head, PAGE_HEADER) == (_MAGIC, _VERSION)
-    )
 
 
 class TreeBuilder:

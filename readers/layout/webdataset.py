@@ -53,6 +53,8 @@ _MAX_OCTAL = 8**11
 _MAX_NAME = 100
 _MAX_PREFIX = 155
 _MAX_EXTENSION = 1 << 20
+_MAX_PADDING = 64 << 20
+"""How many bytes after the end of an archive are looked at."""
 _PAX_NAME = b"././@PaxHeader"
 
 _ESCAPED = re.compile(r"[.%\\\x00-\x1f\x7f-\x9f\ud800-\udfff]|(?<![^/])_(?=_)")
@@ -250,8 +252,9 @@ class TarScan:
     def _check_end(self, offset: int, *, dangling: bool) -> None:
         if dangling:
             _damaged("an extended header belongs to no member", offset)
-        while offset < self._size:
-            piece = self._read(offset, min(self._size - offset, _MAX_EXTENSION))
+        last = min(self._size, offset + _MAX_PADDING)
+        while offset < last:
+            piece = self._read(offset, min(last - offset, _MAX_EXTENSION))
             if not piece:
                 _damaged("the archive breaks off within its last blocks", offset)
             if piece.count(0) != len(piece):

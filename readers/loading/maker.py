@@ -19,6 +19,7 @@ from readers.loading.structure import map_arrays
 from readers.loading.transform import Slots, Transform, writer_of
 from readers.monitor.batch_contents import batch_bytes
 from readers.monitor.record import UNKNOWN
+from readers.monitor.sample_times import SampleTimes
 from readers.protocols import SupportsReadMany
 from readers.sample import Sample
 from readers.sampling import Indices
@@ -28,6 +29,8 @@ _SHOWN = 8
 _UNMEASURED = Unmeasured(UNKNOWN)
 
 Collate: TypeAlias = Callable[[list[Any]], Any]
+Apply: TypeAlias = Callable[["Task", list[Any], int, Slots], object]
+"""Transforms one of the samples of a task."""
 
 
 class Items(Protocol):
@@ -105,30 +108,35 @@ class BatchMaker:
         return map_arrays(batch, self._output.deliver)
 
     def _make(self, task: Task, clock: Clock) -> object:
-        items = self._read(task)
+        items = self._read(task, clock.times)
+        apply = self._apply if clock.times is None else clock.times.also(self._apply)
         clock.samples = len(items)
         if self._collate is None:
-            return self._fill(task, items, clock)
+            return self._fill(task, items, clock, apply)
         clock.enter(TRANSFORM)
-        values = [self._apply(task, items, place, None) for place in range(len(items))]
+        values = [apply(task, items, place, None) for place in range(len(items))]
         clock.leave()
         clock.collate()
         with annotated(lambda: f"while collating {name_batch(task)}"):
             return self._collate(values)
 
-    def _read(self, task: Task) -> list[Any]:
+    def _read(self, task: Task, times: SampleTimes | None) -> list[Any]:
+        source = self._source
         with annotated(lambda: f"while reading {name_batch(task)}"):
-            if isinstance(self._source, SupportsReadMany):
-                return list(self._source.read_many(task.indices))
-            return [self._source[int(index)] for index in task.indices]
+            if times is not None:
+                get = source.__getitem__
+                return [times.read(get, int(index), source) for index in task.indices]
+            if isinstance(source, SupportsReadMany):
+                return list(source.read_many(task.indices))
+            return [source[int(index)] for index in task.indices]
 
-    def _fill(self, task: Task, items: list[Any], clock: Clock) -> object:
+    def _fill(self, task: Task, items: list[Any], clock: Clock, apply: Apply) -> object:
         columns = Columns(len(items), self._output.allocate)
         collating = 0
         clock.enter(TRANSFORM)
         for place in range(len(items)):
             slots = columns.slots() if self._writes_into is not None else None
-            value = self._apply(task, items, place, slots)
+            value = apply(task, items, place, slots)
             began = perf_counter_ns()
             columns.add(value)
             collating += perf_counter_ns() - began

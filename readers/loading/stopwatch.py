@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from readers.monitor.sample_times import SampleTimes
+
 
 class Clock(Protocol):
     """Charges the time of a batch to its stages; see `readers.monitor.clock.StageClock`."""
 
     samples: int
+    times: SampleTimes | None
 
     def enter(self, stage: int, /) -> None:
         """Charges from now on to a stage of `readers.span`."""
@@ -49,6 +52,7 @@ class Unmeasured:
     def __init__(self, worker: int) -> None:
         self.worker = worker
         self.samples = 0
+        self.times: SampleTimes | None = None
 
     def begin(self, batch: int, epoch: int, /) -> None:
         """Gives none."""

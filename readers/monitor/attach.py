@@ -66,6 +66,7 @@ class LoaderMonitor:
         style: Style = "default",
         keep: int = 10_000,
         memory_every: float = 5.0,
+        samples: int = 0,
     ) -> None:
         """Begins a run.
 
@@ -79,22 +80,31 @@ class LoaderMonitor:
             style: How a line of the log looks.
             keep: Batches and steps that are kept, the last ones; 200 bytes each.
             memory_every: Seconds between two looks at the memory of the processes.
+            samples: How many of the slowest samples are kept, with how often a sample takes how
+                long. Each sample is then timed and read by itself, even where the dataset could
+                read many at once. 0: samples aren't timed, which costs nothing.
 
         Raises:
             DatasetBusyError: Another run goes on in that directory.
             OptionError: An option makes no sense.
         """
-        if window < 1 or keep < 1 or memory_every <= 0:
+        if window < 1 or keep < 1 or memory_every <= 0 or samples < 0:
             raise OptionError(
-                f"window {window}, keep {keep}, memory_every {memory_every}: must be positive"
+                f"window {window}, keep {keep}, memory_every {memory_every}: must be positive, and"
+                f" samples {samples} not negative"
             )
         self._window = window
         self._os_counters = os_counters
+        self._samples = samples
         lines = BatchLog(log, style=style, every=every) if log is not None else None
         self._failures_before = failures.count
         self._run = Run(run)
         self._collector = Collector(
-            self._run.rings, keep=keep, owner=True, on_batch=None if lines is None else lines.batch
+            self._run.rings,
+            keep=keep,
+            slowest=samples or 1,
+            owner=True,
+            on_batch=None if lines is None else lines.batch,
         )
         self._on_step = None if lines is None else lines.step
         self._steps = RingWriter(self._run.rings, kind=STEPS, width=STEP_WIDTH, worker=-1)
@@ -206,7 +216,13 @@ class LoaderMonitor:
         self._facts = IterableHooks().facts(loader)
         self._facts = hooks.facts(loader)
         self._run.write_facts(self._facts)
-        place = Place(str(self._run.rings), self._os_counters, os.getpid(), self._epoch)
+        place = Place(
+            rings=str(self._run.rings),
+            os_counters=self._os_counters,
+            samples=self._samples,
+            main=os.getpid(),
+            epoch=self._epoch,
+        )
         self._numbered = hooks.install(loader, place, self._patches)
 
     def _iterate(self, loader: Any) -> Iterator[Any]:  # noqa: ANN401 - the loader of `attach`

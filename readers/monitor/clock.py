@@ -8,6 +8,7 @@ from readers.monitor.counters import NOTHING, ThreadCounters
 from readers.monitor.failure import failures
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import BATCH, FAILURES, HEARTBEAT, STAGE_BITS, RingWriter
+from readers.monitor.sample_times import SampleTimes
 from readers.span import COLLATE, DATASET, DECODE, IDLE, READ, TRANSFORM, Clock, here
 
 _STAGES = COLLATE + 1
@@ -23,9 +24,13 @@ class StageClock:
     Attributes:
         open: Whether a batch is being made.
         samples: Samples of that batch; whoever reads them counts them up.
+        times: Times single samples; None unless that is asked for.
     """
 
-    def __init__(self, ring: RingWriter, *, os_counters: bool = True) -> None:
+    def __init__(
+        self, ring: RingWriter, *, os_counters: bool = True, times: SampleTimes | None = None
+    ) -> None:
+        self.times = times
         self._ring = ring
         self._words = ring.words
         self._counters = ThreadCounters() if os_counters else None
@@ -51,6 +56,8 @@ class StageClock:
         self._left.clear()
         self._counts = NOTHING
         self.samples = 0
+        if self.times is not None:
+            self.times.begin(self._spent)
         self._words[BATCH] = batch
         if not self.open:
             self._outer, here.clock, self.open = here.clock, self, True
@@ -122,6 +129,8 @@ class StageClock:
                 nbytes,
             )
         )
+        if self.times is not None:
+            self.times.end()
         self._close(now)
 
     def abandon(self) -> None:

@@ -13,6 +13,7 @@ from readers.monitor.clock import StageClock
 from readers.monitor.failure import contained
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import RingWriter
+from readers.monitor.sample_times import SampleTimes
 from readers.monitor.words import BATCH_WIDTH, BATCHES
 from readers.span import here
 
@@ -71,6 +72,8 @@ class ClockSource:
     """Of the rings."""
     worker: WorkerNumber
     os_counters: bool
+    samples: int = 0
+    """How many of the slowest samples each thread tells of; 0: samples aren't timed."""
     elsewhere: int = UNKNOWN
     """Process in which no batch is made, whatever is called there: the main one of a loader that
     has worker processes."""
@@ -103,7 +106,9 @@ class ClockSource:
     def _make(self, batch: int) -> StageClock | None:
         if os.getpid() == self.elsewhere:
             return None
-        ring = RingWriter(
-            Path(self.directory), kind=BATCHES, width=BATCH_WIDTH, worker=self.worker(batch)
-        )
-        return StageClock(ring, os_counters=self.os_counters)
+        directory, worker = Path(self.directory), self.worker(batch)
+        ring = RingWriter(directory, kind=BATCHES, width=BATCH_WIDTH, worker=worker)
+        times = None
+        if self.samples:
+            times = SampleTimes(directory, worker=worker, slowest=self.samples)
+        return StageClock(ring, os_counters=self.os_counters, times=times)

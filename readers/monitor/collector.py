@@ -23,6 +23,8 @@ from readers.monitor.record import (
 )
 from readers.monitor.recording import Recording
 from readers.monitor.ring import CAPACITY, SUFFIX, RingReader
+from readers.monitor.sample_board import SampleBoard
+from readers.monitor.sample_words import LATENCIES, LATENCY_WIDTH, SAMPLE_WIDTH, SAMPLES
 from readers.monitor.words import (
     BATCH_WIDTH,
     BATCHES,
@@ -34,7 +36,12 @@ from readers.monitor.words import (
 )
 from readers.span import COLLATE, IDLE, TRANSFORM
 
-_WIDTHS = {BATCHES: BATCH_WIDTH, STEPS: STEP_WIDTH}
+_WIDTHS = {
+    BATCHES: BATCH_WIDTH,
+    STEPS: STEP_WIDTH,
+    SAMPLES: SAMPLE_WIDTH,
+    LATENCIES: LATENCY_WIDTH,
+}
 _NAMES = {IDLE: "idle", TRANSFORM: "transform", COLLATE: "collate"}
 _EPOCH = 1
 _EPOCHS_COUNTED = 4
@@ -62,6 +69,7 @@ class Collector:
         directory: Path,
         *,
         keep: int = 10_000,
+        slowest: int = 64,
         owner: bool = False,
         on_batch: Callable[[BatchRecord], None] | None = None,
     ) -> None:
@@ -70,6 +78,7 @@ class Collector:
         Args:
             directory: Of the rings.
             keep: Batches and steps that are kept, the last ones.
+            slowest: Samples that are kept, if they are timed.
             owner: Whether this is the main process of the run: it gets its own steps by
                 `add_step`, and removes the rings of dead threads.
             on_batch: Called with each batch, one at a time.
@@ -84,6 +93,7 @@ class Collector:
         self._batches: deque[tuple[_Maker, Words]] = deque(maxlen=keep)
         self._steps: deque[Words] = deque(maxlen=keep)
         self._memory: deque[MemoryRecord] = deque(maxlen=keep)
+        self._board = SampleBoard(slowest)
         self._made: Counter[int] = Counter()
         self._lost = 0
 
@@ -138,9 +148,10 @@ class Collector:
         """Lets go of threads that have ended; their batches are kept."""
         with self._lock:
             for path, ring in list(self._rings.items()):
-                if ring.kind == BATCHES and not _alive(ring):
+                if ring.kind != STEPS and not _alive(ring):
                     self._read(ring)
-                    self._lost += ring.lost
+                    self._lost += ring.lost if ring.kind == BATCHES else 0
+                    self._board.end(path)
                     del self._rings[path]
                     if self._owner:
                         ring.remove()
@@ -186,6 +197,8 @@ class Collector:
             steps=[step_record(words) for words in steps],
             workers=sorted(workers, key=lambda state: (state.worker, state.pid, state.thread)),
             memory=memory,
+            samples=self._board.samples(),
+            latencies=self._board.latencies(),
             lost=lost,
         )
 
@@ -208,10 +221,18 @@ class Collector:
 
     def _read(self, ring: RingReader) -> None:
         records = ring.drain()
-        if ring.kind == STEPS:
-            if not self._owner:
-                self._steps.extend(records)
-            return
+        if ring.kind == BATCHES:
+            self._add_batches(ring, records)
+        elif ring.kind == SAMPLES:
+            for words in records:
+                self._board.add_sample(words, ring.worker)
+        elif ring.kind == LATENCIES:
+            for words in records[-1:]:
+                self._board.set_latencies(ring.path, words)
+        elif not self._owner:
+            self._steps.extend(records)
+
+    def _add_batches(self, ring: RingReader, records: Sequence[Words]) -> None:
         maker = _Maker(ring.worker, ring.pid, ring.thread)
         for words in records:
             self._batches.append((maker, words))

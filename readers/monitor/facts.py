@@ -55,7 +55,9 @@ def parts_of(dataset: object) -> Iterator[object]:
 
 def _inside(part: object) -> Iterator[object]:
     attributes = getattr(part, "__dict__", {})
-    if (one := attributes.get("dataset")) is not None:
+    # A property is an adapter's of ours; asking for any attribute might ask the part within again.
+    told = isinstance(getattr(type(part), "dataset", None), property)
+    if (one := getattr(part, "dataset") if told else attributes.get("dataset")) is not None:  # noqa: B009 - not of `object`
         yield one
     if isinstance(many := attributes.get("datasets"), list):
         yield from many

@@ -21,6 +21,7 @@ class Place:
 
     rings: str
     os_counters: bool
+    samples: int
     main: int
     """The main process."""
     epoch: EpochCounter
@@ -33,7 +34,11 @@ class Place:
             workers: Worker processes; without, the main process makes the batches.
         """
         return ClockSource(
-            self.rings, worker, self.os_counters, elsewhere=self.main if workers else -1
+            self.rings,
+            worker,
+            self.os_counters,
+            self.samples,
+            elsewhere=self.main if workers else -1,
         )
 
 
@@ -52,14 +57,6 @@ class Hooks(Protocol):
         Returns:
             Whether the loop gets batches in the order of their numbers.
         """
-
-
-def is_a(loader: object, module: str, name: str) -> bool:
-    """Tells whether an object is of a class, or of one made from it, that isn't imported here."""
-    return any(
-        kind.__name__ == name and f"{kind.__module__}.".startswith(f"{module}.")
-        for kind in type(loader).__mro__
-    )
 
 
 def length_of(loader: Any, unknown: int) -> int:  # noqa: ANN401 - any loader

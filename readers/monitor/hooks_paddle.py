@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 from readers.monitor.clock_source import ToldByFramework
-from readers.monitor.hooks import Place, is_a, length_of, loader_facts, time_transforms
+from readers.monitor.hooks import Place, length_of, loader_facts, time_transforms
+from readers.monitor.kinds import is_a
 from readers.monitor.numbering import NumberingSampler
 from readers.monitor.patches import Patches
 from readers.monitor.proxies import Collate, MapDataset, StreamDataset, UnbatchedDataset

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from readers.monitor.clock_source import ClockSource
-from readers.monitor.hooks import Place, is_a, length_of, loader_facts
+from readers.monitor.hooks import Place, length_of, loader_facts
+from readers.monitor.kinds import is_a
 from readers.monitor.patches import Patches
 from readers.monitor.record import UNKNOWN, LoaderFacts
 
@@ -35,7 +36,7 @@ class ReadersHooks:
 
     def install(self, loader: Any, place: Place, patches: Patches, /) -> bool:  # noqa: ANN401 - as above
         """Puts the place of the rings where each worker takes its clock from."""
-        patches.put(loader, "clocks", _Clocks(place.rings, place.os_counters))
+        patches.put(loader, "clocks", _Clocks(place))
         patches.put(loader, "turns", place.epoch)
         in_order: bool = loader.manner.in_order
         return in_order
@@ -45,11 +46,10 @@ class ReadersHooks:
 class _Clocks:
     """The sources of clocks of all workers."""
 
-    rings: str
-    os_counters: bool
+    place: Place
 
     def __call__(self, worker: int, /) -> ClockSource:
-        return ClockSource(self.rings, _Number(worker), self.os_counters)
+        return self.place.source(_Number(worker), 0)
 
 
 @dataclass(frozen=True, slots=True)

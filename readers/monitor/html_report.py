@@ -13,6 +13,7 @@ from readers.monitor.diagnosis import diagnose, headline
 from readers.monitor.finding import Finding, evidence_items
 from readers.monitor.plots import (
     histogram_plot,
+    latency_plot,
     stage_parts,
     stages_plot,
     timeline_plot,
@@ -20,6 +21,7 @@ from readers.monitor.plots import (
 )
 from readers.monitor.record import UNKNOWN, LoaderFacts
 from readers.monitor.recording import Recording
+from readers.monitor.sample_text import sample_name
 from readers.monitor.summary import Spread, Summary, summarize
 from readers.monitor.thresholds import Thresholds
 
@@ -52,6 +54,7 @@ def html_report(recording: Recording, *, title: str = "Data loading") -> str:
         _tiles(summary),
         *_plots(recording, thresholds),
         _card("Times a batch", _table(summary)),
+        *_samples(recording),
     ]
     body = "\n".join(parts)
     return (
@@ -138,6 +141,21 @@ def _plots(recording: Recording, thresholds: Thresholds) -> list[str]:
         _card("The last steps", timeline_plot(recording), stages | loop),
         _card("How often it takes how long", histogram_plot(recording), counted),
     ]
+
+
+def _samples(recording: Recording) -> list[str]:
+    cards = []
+    if recording.latencies:
+        known = {latency.part for latency in recording.latencies}
+        counted = {"dataset": "a sample"} | ({"read": "its reading"} if "read" in known else {})
+        cards.append(_card("How long a sample takes", latency_plot(recording), counted))
+    if recording.samples:
+        rows = "".join(
+            f"<tr><td>{escape(sample_name(slow))}</td><td>{duration(slow.took * 1e-9)}</td></tr>"
+            for slow in recording.samples
+        )
+        cards.append(_card("The slowest samples", f"<table><tbody>{rows}</tbody></table>"))
+    return cards
 
 
 def _card(heading: str, content: str, legend: dict[str, str] | None = None) -> str:

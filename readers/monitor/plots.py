@@ -11,6 +11,7 @@ from readers.monitor.amounts import duration, percent
 from readers.monitor.columns import Floats, seconds
 from readers.monitor.record import UNKNOWN, BatchRecord
 from readers.monitor.recording import Recording
+from readers.monitor.sample_text import latency_range
 from readers.monitor.svg import Chart, even_ticks
 from readers.monitor.thresholds import Thresholds
 from readers.monitor.workers import by_worker
@@ -140,6 +141,24 @@ def histogram_plot(recording: Recording) -> str:
         (float(index), duration(_BASE ** (low + index))) for index in range(0, bins + 1, every)
     ]
     chart.x_ticks(places, "time (each bar 1.4 times the one before)")
+    return str(chart)
+
+
+def latency_plot(recording: Recording) -> str:
+    """Counts how often a sample took how long, and how long its reading did."""
+    powers = {latency: latency.begin.bit_length() for latency in recording.latencies}
+    low, high = min(powers.values()), max(powers.values())
+    most = max(latency.count for latency in recording.latencies)
+    chart = Chart("histogram of samples", x_end=high - low + 1, y_end=most * 1.05, height=_LOW)
+    chart.y_ticks(lambda value: f"{value:.0f}")
+    for latency, power in powers.items():
+        left = power - low + 0.08 + 0.42 * (latency.part == "read")
+        series = "read" if latency.part == "read" else "dataset"
+        tip = f"{latency.part} of {latency_range(latency)}: {latency.count} times"
+        chart.bar(series, (left, 0), (left + 0.42, float(latency.count)), tip)
+    begins = {power - low: latency.begin for latency, power in powers.items()}
+    places = [(float(place), duration(begin * 1e-9)) for place, begin in sorted(begins.items())]
+    chart.x_ticks(places, "time (each place twice the one before)")
     return str(chart)
 
 

@@ -35,7 +35,12 @@ class MapDataset(Proxy):
         if clock is None:
             return self._inner[index]
         clock.samples += 1
+        return self._get(clock, index)
+
+    def _get(self, clock: StageClock, index: Any) -> Any:  # noqa: ANN401 - as the dataset has it
         try:
+            if clock.times is not None:
+                return clock.times.read(self._inner.__getitem__, index, self._inner)
             return self._inner[index]
         except BaseException:
             clock.abandon()
@@ -58,7 +63,10 @@ class BatchedDataset(MapDataset):
         if clock is None:
             return self._read(indices)
         clock.samples = len(indices)
+        times = clock.times
         try:
+            if times is not None:
+                return [times.read(self._one, index, self._inner) for index in indices]
             return self._read(indices)
         except BaseException:
             clock.abandon()
@@ -70,6 +78,10 @@ class BatchedDataset(MapDataset):
             return inner.__getitems__(indices)
         return [inner[index] for index in indices]
 
+    def _one(self, index: Any) -> Any:  # noqa: ANN401 - as the dataset has it
+        (sample,) = self._read([index])
+        return sample
+
 
 class UnbatchedDataset(MapDataset):
     """A dataset whose items are batches, or samples that the loader doesn't batch."""
@@ -79,11 +91,7 @@ class UnbatchedDataset(MapDataset):
         if clock is None:
             return self._inner[index]
         clock.samples = len(index) if isinstance(index, (list, tuple)) else 1
-        try:
-            return self._inner[index]
-        except BaseException:
-            clock.abandon()
-            raise
+        return self._get(clock, index)
 
 
 class StreamDataset(Proxy):
@@ -103,6 +111,7 @@ class _Stream:
     def __init__(self, samples: Iterator[Any], source: ClockSource) -> None:
         self._samples = samples
         self._source = source
+        self._count = 0
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -115,7 +124,10 @@ class _Stream:
         if clock is None:
             return next(self._samples)
         try:
-            sample = next(self._samples)
+            if clock.times is None:
+                sample = next(self._samples)
+            else:
+                sample = clock.times.read(self._next, self._count, None)
         except StopIteration:
             if clock.samples:
                 clock.rest()
@@ -126,7 +138,11 @@ class _Stream:
             clock.abandon()
             raise
         clock.samples += 1
+        self._count += 1
         return sample
+
+    def _next(self, _place: int) -> Any:  # noqa: ANN401 - as the dataset has it
+        return next(self._samples)
 
 
 class Collate(Proxy):

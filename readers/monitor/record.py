@@ -7,8 +7,12 @@ so those of different processes of one machine compare directly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 UNKNOWN = -1
+
+Part: TypeAlias = Literal["sample", "read"]
+"""What was timed of a sample: all of it, or its reading from storage, as readers of ours tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +133,26 @@ class SampleRecord:
     """One of the slowest samples."""
 
     index: int
-    """Index that the dataset was asked for."""
+    """What the dataset was asked for; its place in the worker's stream if it wasn't asked by index;
+    `UNKNOWN` where that is no integer."""
     key: str
     """Its key where a reader of ours tells, else empty."""
     worker: int
     took: int
+    """Time until it was read, decoded and transformed; without what the loader does for the batch
+    as a whole."""
+    read: int
+    """Part of it spent in reading from storage; `UNKNOWN` unless a reader of ours tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyRecord:
+    """How many samples took from `begin` to twice as long."""
+
+    part: Part
+    begin: int
+    """A power of two; 0 for all times under 2048."""
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TypeAlias, get_args
 from readers.errors import CorruptDatasetError
 from readers.monitor.record import (
     BatchRecord,
+    LatencyRecord,
     LoaderFacts,
     MemoryRecord,
     SampleRecord,
@@ -19,7 +20,13 @@ from readers.monitor.record import (
 )
 
 Entry: TypeAlias = (
-    BatchRecord | StepRecord | WorkerState | MemoryRecord | SampleRecord | LoaderFacts
+    BatchRecord
+    | StepRecord
+    | WorkerState
+    | MemoryRecord
+    | SampleRecord
+    | LatencyRecord
+    | LoaderFacts
 )
 _KINDS = {kind.__name__: kind for kind in get_args(Entry)}
 
@@ -36,14 +43,20 @@ class Recording:
     memory: list[MemoryRecord] = field(default_factory=list)
     samples: list[SampleRecord] = field(default_factory=list)
     """The slowest samples, slowest first."""
+    latencies: list[LatencyRecord] = field(default_factory=list)
+    """How long samples took, parts by themselves, short times first."""
     lost: int = 0
     """Batch records that were overwritten before they were read."""
 
     def entries(self) -> Iterator[Entry]:
         """Gives all records, the facts first."""
         yield self.facts
-        for records in (self.batches, self.steps, self.workers, self.memory, self.samples):
-            yield from records
+        yield from self.batches
+        yield from self.steps
+        yield from self.workers
+        yield from self.memory
+        yield from self.samples
+        yield from self.latencies
 
 
 def line_of(entry: Entry) -> str:
@@ -80,6 +93,8 @@ def load_recording(path: Path) -> Recording:
                 recording.memory.append(entry)
             case SampleRecord():
                 recording.samples.append(entry)
+            case LatencyRecord():
+                recording.latencies.append(entry)
             case LoaderFacts():
                 pass
     return recording

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from readers.monitor.amounts import duration, percent
 from readers.monitor.columns import Floats, counts, mean_of_known, seconds, share
+from readers.monitor.record import LatencyRecord, SampleRecord
 from readers.monitor.recording import Recording
+from readers.monitor.sample_text import latency_text, slowest_text
 from readers.monitor.window import epochs_of
 from readers.monitor.workers import busy_shares, span
 
@@ -59,6 +61,10 @@ class Summary:
     """Batches that lay finished when the loop asked, on average."""
     lost: int
     """Batch records that were overwritten before they were read."""
+    slowest: Sequence[SampleRecord]
+    """Of the whole run, the slowest first; empty unless samples were timed."""
+    latencies: Sequence[LatencyRecord]
+    """Of the whole run likewise."""
 
 
 def summarize(recording: Recording) -> Summary:
@@ -91,6 +97,8 @@ def summarize(recording: Recording) -> Summary:
         first_batch=median(first) if first else None,
         ready=mean_of_known(counts(steps, "ready")),
         lost=recording.lost,
+        slowest=recording.samples,
+        latencies=recording.latencies,
     )
 
 
@@ -123,6 +131,10 @@ def summary_text(summary: Summary) -> str:
         values = (getattr(spread, column) for column in Spread.__slots__)
         indent = "  " if name in {"read", "decode"} else ""
         lines.append(f"{indent + name:10}" + "".join(f"{duration(value):>9}" for value in values))
+    if summary.slowest:
+        lines.append(slowest_text(summary.slowest))
+    if summary.latencies:
+        lines.append(latency_text(summary.latencies))
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from readers.monitor.columns import share
 from readers.monitor.figures import Figures
 from readers.monitor.finding import Finding
 from readers.monitor.rules.remedies import deeper, workers
+from readers.monitor.sample_text import sample_name
 from readers.monitor.worker_count import WorkerCount
 from readers.monitor.workers import by_worker
 
@@ -105,7 +106,7 @@ def slow_samples(figures: Figures, _count: WorkerCount | None) -> Finding | None
     took = sum(sample.took for sample in slow) * 1e-9
     if not slow or took < figures.limits.raised * waited:
         return None
-    listed = ", ".join(f"{sample.index} {sample.key}".strip() for sample in slow[:_LISTED])
+    listed = ", ".join(sample_name(sample) for sample in slow[:_LISTED])
     return Finding(
         rule="slow-samples",
         severity=severity,

@@ -183,12 +183,14 @@ def test_slow_samples_are_listed() -> None:
         lambda batch, _: Plant(dataset=300, cpu=0.02) if batch % 10 == 7 else Plant()
     )
     recording.samples.extend(
-        SampleRecord(index=56 + 80 * number, key=f"huge/{number}", worker=3, took=290 * MS)
+        SampleRecord(
+            index=56 + 80 * number, key=f"huge/{number}", worker=3, took=290 * MS, read=UNKNOWN
+        )
         for number in range(10)
     )
     (finding,) = diagnose(recording)
     assert finding.rule == "slow-samples"
-    assert "56 huge/0" in str(finding.evidence["samples"])
+    assert "sample 56 huge/0" in str(finding.evidence["samples"])
 
 
 def state(
