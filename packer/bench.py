@@ -308,4 +308,4 @@ def _pixels(image: Image) -> Pixels:
 
 
 def _gain(folder: Sequence[float], own: Sequence[float]) -> float:
-    return statistics.median(one / other for one, other in zip(folder, own, strict=True))
+    return statistics.median(folder) / statistics.median(own)

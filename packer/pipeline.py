@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.engines.local import InOrder, worker_count
-from packer.image_policy import ImagePolicy, Keep
+from packer.image_policy import Decode, ImagePolicy, Keep
 from packer.options import ConvertOptions
 from packer.prepare import prepare
 from packer.protocols import PackSource, Record
@@ -77,8 +77,9 @@ class Pipeline:
             return self._refused(position, "left out", error, nbytes, stamp)
         except SampleError as error:
             if on_error == "stop":
+                choices = "skip" if isinstance(self._policy, Decode) else "skip or keep"
                 raise SampleError(
-                    f"{error.message}; mend or remove it, or choose --on-error skip or keep",
+                    f"{error.message}; mend or remove it, or choose --on-error {choices}",
                     path=error.path,
                     offset=error.offset,
                     key=error.key,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from readers.checksum import digest
+from readers.checksum import BLOCK_SIZE, digest, file_checksum
 from readers.errors import CorruptDatasetError, DatasetNotFoundError, FormatError
 from readers.extents import CopiedFile, MappedFile, OpenFiles
 from readers.folder import Folder
@@ -23,7 +23,7 @@ from readers.span import reading
 
 Check = Literal["first", "always", "never"]
 """When the bytes of an image are held against their checksum: the first time that a process reads
-it, each time, or never."""
+it, each time, or never. The index is checked when a process opens it, unless never."""
 
 
 class Dataset:
@@ -36,6 +36,7 @@ class Dataset:
 
     def __init__(self, root: Path, *, copy: bool = True, check: Check = "first") -> None:
         self._root = root
+        self._absolute = root.absolute()
         self._copy = copy
         self._check = check
         folder = Folder(root)
@@ -116,7 +117,7 @@ class Dataset:
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self._root, self._copy, self._check, self._seal)
+        return _reopen, (self._absolute, self._copy, self._check, self._seal)
 
     def __repr__(self) -> str:
         return f"<{self._manifest.format} dataset {self._root}: {len(self)} samples>"
@@ -174,11 +175,25 @@ def _read_manifest(folder: Folder) -> bytes:
         raise DatasetNotFoundError(f"{root} {found}", path=str(root)) from error
 
 
+def _check_index(rows: memoryview, manifest: Manifest, path: Path) -> None:
+    """Holds the index against its checksum: a wrong label would be no error otherwise."""
+    blocks = (digest(rows[start : start + BLOCK_SIZE]) for start in range(0, len(rows), BLOCK_SIZE))
+    if file_checksum(blocks) != manifest.index.checksum:
+        raise CorruptDatasetError(
+            f"{path} is damaged: its bytes don't match their checksum; restore it or pack the "
+            "dataset again",
+            path=str(path),
+        )
+
+
 class _Records:
     """What a process has open of a dataset."""
 
     def __init__(self, folder: Folder, manifest: Manifest, copy: bool, check: Check) -> None:  # noqa: FBT001
-        self.index = Index(folder.map(manifest.index), manifest.samples, folder.path / INDEX)
+        rows = folder.map(manifest.index)
+        if check != "never":
+            _check_index(rows, manifest, folder.path / INDEX)
+        self.index = Index(rows, manifest.samples, folder.path / INDEX)
         self._root = folder.path
         self._manifest = manifest
         self._files = files = tuple(shard.files[0] for shard in manifest.shards)

@@ -140,7 +140,7 @@ def _check_limit(height: int, width: int, max_pixels: int | None) -> None:
     if max_pixels is not None and height * width > max_pixels:
         raise SampleError(
             f"{width} x {height} = {width * height} pixels, over the limit of {max_pixels}: "
-            "raise max_pixels if it is meant to be so large"
+            "raise max_pixels (--max-pixels) if it is meant to be so large"
         )
 
 

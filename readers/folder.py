@@ -88,7 +88,7 @@ class Folder:
                 return memoryview(b"")
             # Arrow's mapping outlives its descriptor; Python's own keeps one as long as it lives.
             with pa.memory_map(f"/dev/fd/{descriptor}") as mapped:
-                return memoryview(mapped.read_buffer())
+                return memoryview(mapped.read_buffer()).cast("B")
         except OSError as error:
             raise StorageError(
                 f"{self.path / file.name} can't be memory-mapped: {error.strerror}",

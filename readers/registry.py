@@ -94,8 +94,8 @@ with environment.begin(db=images) as transaction:
 import numpy
 pixels = numpy.load(shard, mmap_mode="r")
 if pixels.ndim == 1:
-    offsets = numpy.load(shard.replace(".npy", ".offsets.npy"))
-    shapes = numpy.load(shard.replace(".npy", ".shapes.npy"))
+    offsets = numpy.load(shard.removesuffix("npy") + "offsets.npy")
+    shapes = numpy.load(shard.removesuffix("npy") + "shapes.npy")
     image = pixels[offsets[0] : offsets[1]].reshape(shapes[0])
 else:
     image = pixels[0]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import click
 
-from packer.commands.display import Display, clock, size
+from packer.commands.display import Display, clock, number, size
 from packer.commands.image_options import chosen_policy, image_options
 from packer.commands.parameters import ByteSize, as_json, list_options, place, quiet, workers
 from packer.convert import convert as pack
@@ -123,9 +123,9 @@ def convert(
 
     Stopped in the middle, the same command goes on where it was.
     """
-    format_entry(format)
+    entry = format_entry(format)
     options = ConvertOptions(
-        image=chosen_policy(image),
+        image=chosen_policy(image, "keep" if entry.encoded else "decode"),
         shard_size=shard_size,
         shard_samples=shard_samples,
         shuffle=shuffle,
@@ -167,7 +167,7 @@ def convert(
             else:
                 results.append(_pack(opened, place, format, options, display))
             if not as_json:
-                click.echo(_told(results[-1]))
+                display.result(_told(results[-1]))
     if as_json:
         click.echo(json.dumps(results if splits else results[0], indent=1))
     if not all(result.get("fits", True) for result in results):
@@ -229,8 +229,9 @@ def _told(result: Mapping[str, Any]) -> str:
         )
     seconds = result["seconds"]
     text = (
-        f"{result['dataset']}: {result['samples']:,} samples in {result['classes']:,} classes, "
-        f"{result['shards']:,} shards, {size(result['bytes'])}"
+        f"{result['dataset']}: {number(result['samples'], 'sample')} in "
+        f"{number(result['classes'], 'class')}, {number(result['shards'], 'shard')}, "
+        f"{size(result['bytes'])}"
     )
     if seconds:
         text += (

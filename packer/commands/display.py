@@ -13,7 +13,7 @@ from typing_extensions import Self
 from packer.progress import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
-_BAR = 24
+_BAR = 16
 
 
 class Display:
@@ -31,6 +31,11 @@ class Display:
         if not self._quiet:
             self._wipe()
             click.echo(text, err=True)
+
+    def result(self, text: str) -> None:
+        """Prints a line on stdout, below what is drawn."""
+        self._wipe()
+        click.echo(text)
 
     def __call__(self, progress: Progress) -> None:
         """Shows a report."""
@@ -70,13 +75,19 @@ def describe(progress: Progress) -> str:
     fresh = progress.done - progress.resumed
     if fresh and progress.seconds:
         rate = fresh / progress.seconds
+        parts.append(f"ETA {clock((progress.total - progress.done) / rate)}")
         parts.append(f"{rate:,.0f} samples/s")
         if progress.nbytes:
             parts.append(f"{progress.nbytes / progress.seconds / 1e6:,.0f} MB/s")
-        parts.append(f"ETA {clock((progress.total - progress.done) / rate)}")
     elif progress.resumed:
         parts.append("going on with an unfinished run")
     return ", ".join(parts)
+
+
+def number(count: int, thing: str) -> str:
+    """Writes a count with what is counted: 1 shard, 2,000 shards, 2 classes."""
+    plural = "es" if thing.endswith("s") else "s"
+    return f"{count:,} {thing}{'' if count == 1 else plural}"
 
 
 def clock(seconds: float) -> str:

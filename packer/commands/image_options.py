@@ -73,23 +73,29 @@ def image_options(command: Command) -> Command:
     return command
 
 
-def chosen_policy(given: Mapping[str, Any]) -> ImagePolicy | None:
+def chosen_policy(given: Mapping[str, Any], default: str) -> ImagePolicy | None:
     """Makes the policy that the options ask for; None where they leave it to the format.
+
+    Args:
+        given: The options by name; None for those that aren't given.
+        default: Name of the policy that the format calls for, to which options without `--image`
+            belong.
 
     Raises:
         click.UsageError: An option doesn't belong to the policy, or is missing.
     """
     values = {name: value for name, value in given.items() if value is not None}
-    name = values.pop("image", None)
-    if name is None:
-        if values:
-            raise click.UsageError(f"--{next(iter(values))} needs --image with the policy it is of")
+    if not values:
         return None
-    policy = _POLICIES[name]
-    known = {field.name for field in fields(policy)}
+    name = values.pop("image", default)
     for option in values:
-        if option not in known:
-            raise click.UsageError(f"--{option} isn't an option of --image {name}")
-    if policy is Resize and "side" not in values:
+        if option not in _options_of(name):
+            owners = " or ".join(other for other in _POLICIES if option in _options_of(other))
+            raise click.UsageError(f"--{option} belongs to --image {owners}, not {name}")
+    if name == "resize" and "side" not in values:
         raise click.UsageError("--image resize needs --side with the number of pixels")
-    return policy(**values)
+    return _POLICIES[name](**values)
+
+
+def _options_of(policy: str) -> set[str]:
+    return {field.name for field in fields(_POLICIES[policy])}

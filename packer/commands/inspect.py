@@ -7,13 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import numpy as np
+from PIL import Image as PillowImage
 
 from packer.commands.parameters import as_json, place
 from packer.image_policy import from_json, policy_name
 from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
 from readers.opening import open_dataset
-from readers.sample import JsonValue
+from readers.sample import Image, JsonValue
 
 _CLASSES_SHOWN = 8
 
@@ -21,7 +23,11 @@ _CLASSES_SHOWN = 8
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("dataset", type=place)
 @click.argument("index", type=int, required=False)
-@click.option("--save", type=place, help="Write the sample's image to this file.")
+@click.option(
+    "--save",
+    type=place,
+    help="Write the image to this file: a file's bytes as they are, pixels as PNG or npy.",
+)
 @click.option("--ledger", is_flag=True, help="List the files that were left out, kept or noted.")
 @as_json
 def inspect(
@@ -92,7 +98,7 @@ def _sample_facts(dataset: Dataset, index: int, save: Path | None) -> dict[str, 
     row = index % len(dataset)
     rows = dataset.index
     if save is not None:
-        save.write_bytes(bytes(sample.image))
+        _save(sample.image, save)
     return {
         "index": row,
         "key": sample.key,
@@ -109,6 +115,19 @@ def _sample_facts(dataset: Dataset, index: int, save: Path | None) -> dict[str, 
         "checksum": rows.checksums[row].tobytes().hex(),
         "extra": dict(sample.extra),
     }
+
+
+def _save(image: Image, path: Path) -> None:
+    """Writes a file's bytes as they are, and pixels in the type that the suffix names."""
+    if not isinstance(image, np.ndarray):
+        path.write_bytes(image)
+    elif path.suffix == ".npy":
+        np.save(path, image)
+    else:
+        try:
+            PillowImage.fromarray(image).save(path)
+        except ValueError as error:
+            raise click.UsageError(f"--save {path}: {error}; end it in .png or .npy") from error
 
 
 def _shown(value: JsonValue) -> str:

@@ -79,6 +79,9 @@ class FolderSource:
             for name in top.files:
                 findings.note(text_of(name), "file beside class folders, left out")
             self.classes = _settle(root, top, classes)
+            for split in self.classes:
+                if any(split.lower() in names for names in _SPLITS):
+                    findings.note(split, "named like a split, but packed as a class", used=True)
             chosen = folders
         self._folders, self._files, self.fingerprint = _spool(chosen, self.classes, spool)
         self.report: SourceReport = findings.report()

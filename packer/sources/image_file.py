@@ -53,7 +53,7 @@ def read_image_file(file: bytes, path: str, key: str) -> bytes:
             os.close(handle)
     except OSError as error:
         kind = StorageError if error.errno in _NOT_ITS_FAULT else SampleError
-        raise kind(f"{path}: {error.strerror}", path=path, key=key) from error
+        raise kind(f"{path}: {error.strerror} ({os.fsdecode(file)})", path=path, key=key) from error
     if len(data) != status.st_size:
         raise SampleError(f"{path}: changed while it was read", path=path, key=key)
     refuse_other_files(data, path, key)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from readers.errors import OptionError
+from readers.errors import OptionError, WorkerDiedError
 from readers.monitor.caretaker import Caretaker
 from readers.monitor.collector import Collector
 from readers.monitor.failure import contained, failures
@@ -29,6 +30,7 @@ from readers.monitor.ring import RingWriter
 from readers.monitor.run import FACTS, Run, read_facts
 from readers.monitor.steps import EpochSteps, SteppedIterator
 from readers.monitor.words import STEP_WIDTH, STEPS, Words
+from readers.span import DATASET, IDLE
 
 _HOOKS: Final[tuple[Hooks, ...]] = (
     TorchHooks(),
@@ -237,7 +239,7 @@ class LoaderMonitor:
             on_step=self._on_step,
         )
         self._start()
-        return SteppedIterator(batches, steps, self._periodic.stop)
+        return SteppedIterator(batches, steps, self._broken_off, partial(self._over, epoch))
 
     @contained
     def _made(self, epoch: int) -> int:
@@ -257,10 +259,25 @@ class LoaderMonitor:
         self._periodic.settle()
         self._collector.collect()
         self._collector.forget_dead()
+        self._steps.beat(DATASET)
 
     @contained
     def _start(self) -> None:
         self._periodic.start()
+
+    @contained
+    def _broken_off(self, error: Exception) -> None:
+        """Notes whose death ended an epoch; our own loader ends all workers at any error."""
+        if self.facts.framework != "readers" or isinstance(error, WorkerDiedError):
+            self._collector.collect()
+            self._collector.note_died()
+
+    @contained
+    def _over(self, epoch: int) -> None:
+        """Ends an epoch, before the loader ends its workers."""
+        if epoch == self._epoch.number:
+            self._steps.beat(IDLE)
+        self._periodic.stop()
 
 
 class AttachedLoader(Proxy):

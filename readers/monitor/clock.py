@@ -139,7 +139,7 @@ class StageClock:
 
     def rest(self) -> None:
         """Tells those who watch that nothing goes on, though the batch may go on later."""
-        self._words[HEARTBEAT] = perf_counter_ns() << STAGE_BITS | IDLE
+        self._ring.beat(IDLE)
 
     def _close(self, now: int) -> None:
         if self.open:

@@ -96,6 +96,7 @@ class Collector:
         self._board = SampleBoard(slowest)
         self._made: Counter[int] = Counter()
         self._lost = 0
+        self._died: set[Path] = set()
 
     @property
     def threads(self) -> int:
@@ -152,10 +153,16 @@ class Collector:
                     self._read(ring)
                     self._lost += ring.lost if ring.kind == BATCHES else 0
                     self._board.end(path)
+                    self._died.discard(path)
                     del self._rings[path]
                     if self._owner:
                         ring.remove()
             self._list_makers()
+
+    def note_died(self) -> None:
+        """Remembers who died so far: the epoch breaks off, and the loader may end the others."""
+        with self._lock:
+            self._died |= self._dying()
 
     def sample_memory(self, main: int) -> None:
         """Takes the memory of the main process and of the workers' processes.
@@ -187,7 +194,8 @@ class Collector:
         with self._lock:
             batches, steps = _last(self._batches, last), _last(self._steps, last)
             memory = _last(self._memory, last)
-            workers = [_state(ring) for ring in self._rings.values() if ring.kind == BATCHES]
+            died = self._died | self._dying()
+            workers = [_state(ring, died=ring.path in died) for ring in self._making]
             lost = self._lost + sum(
                 ring.lost for ring in self._rings.values() if ring.kind == BATCHES
             )
@@ -210,6 +218,15 @@ class Collector:
         except CorruptDatasetError:
             self._refused.add(path)
             raise
+
+    def _dying(self) -> set[Path]:
+        """Tells who ended in the middle of a batch of the epoch that goes on."""
+        ended = [ring for ring in self._making if ring.heartbeat[0] != IDLE and not _alive(ring)]
+        # Looked at after the workers: an epoch that is over by now may have been over by then.
+        for loop in self._rings.values():
+            if loop.kind == STEPS and loop.heartbeat[0] != IDLE and _alive(loop):
+                return {ring.path for ring in ended if ring.heartbeat[1] >= loop.heartbeat[1]}
+        return set()
 
     def _list_makers(self) -> None:
         self._making = tuple(ring for ring in self._rings.values() if ring.kind == BATCHES)
@@ -266,7 +283,7 @@ def _alive(ring: RingReader) -> bool:
     return alive(ring.pid, ring.thread, ring.start)
 
 
-def _state(ring: RingReader) -> WorkerState:
+def _state(ring: RingReader, *, died: bool) -> WorkerState:
     stage, since = ring.heartbeat
     return WorkerState(
         worker=ring.worker,
@@ -277,4 +294,5 @@ def _state(ring: RingReader) -> WorkerState:
         seen=perf_counter_ns(),
         batches=ring.written,
         alive=_alive(ring),
+        died=died,
     )

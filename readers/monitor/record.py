@@ -113,6 +113,9 @@ class WorkerState:
     batches: int
     """Batches that it finished."""
     alive: bool
+    died: bool
+    """Whether it ended in the middle of a batch while the loop wanted more of its epoch; workers
+    that a loader ends by itself didn't die."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

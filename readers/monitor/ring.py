@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Final
 from zlib import crc32
 
@@ -86,6 +87,10 @@ class RingWriter:
         self.words[HEARTBEAT] = IDLE
         self.words[BATCH] = UNKNOWN
         Path(name).rename(Path(name).with_suffix(SUFFIX))
+
+    def beat(self, stage: int) -> None:
+        """Tells those who watch what goes on from now on; a stage of `readers.span`."""
+        self.words[HEARTBEAT] = perf_counter_ns() << STAGE_BITS | stage
 
     def append(self, values: Sequence[int]) -> None:
         """Writes a record.

@@ -92,10 +92,15 @@ class SteppedIterator:
     """Iterates like the loader's iterator and times each step."""
 
     def __init__(
-        self, batches: Iterator[Any], steps: EpochSteps, on_end: Callable[[], object]
+        self,
+        batches: Iterator[Any],
+        steps: EpochSteps,
+        on_error: Callable[[Exception], object],
+        on_end: Callable[[], object],
     ) -> None:
         self._batches = batches
         self._steps = steps
+        self._on_error = on_error
         self._on_end: Callable[[], object] | None = on_end
 
     def __iter__(self) -> Iterator[Any]:
@@ -105,7 +110,9 @@ class SteppedIterator:
         self._steps.ask()
         try:
             batch = next(self._batches)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, StopIteration):
+                self._on_error(error)
             self._end()
             raise
         self._steps.get(batch)

@@ -30,7 +30,9 @@ import pytest
 from packer.convert import convert
 from packer.options import ConvertOptions
 from packer.verify import verify
+from readers.checksum import BLOCK_SIZE, digest, file_checksum
 from readers.dataset import Dataset
+from readers.decode import decode
 from readers.errors import DatasetNotFoundError, PackError
 from readers.index import COLUMNS, SCHEMA
 from readers.manifest import File, Shard
@@ -414,12 +416,14 @@ def million(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with pa.ipc.new_file(str(path / "index.arrow"), SCHEMA) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
-    size = (path / "index.arrow").stat().st_size
+    rows = (path / "index.arrow").read_bytes()
+    blocks = (rows[start : start + BLOCK_SIZE] for start in range(0, len(rows), BLOCK_SIZE))
+    checksum = file_checksum(map(digest, blocks))
     text = replace(
         manifest,
         samples=_MILLION,
         shards=(Shard(_MILLION, manifest.shards[0].files),),
-        index=File("index.arrow", size, ""),
+        index=File("index.arrow", len(rows), checksum),
     ).to_json()
     (path / "manifest.json").write_text(text, encoding="utf-8")
     return path
@@ -479,3 +483,10 @@ def test_the_limit_of_open_files_is_left_as_it_is(path: Path) -> None:
     with open_dataset(path) as reader:
         reader.read_many(range(_ROWS))
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+
+def test_views_can_be_decoded_and_are_unsigned(dataset: Path) -> None:
+    with open_dataset(dataset, copy=False) as views, open_dataset(dataset) as copies:
+        for view, copied in zip(views, copies, strict=True):
+            assert memoryview(view.image).format == "B"  # type: ignore[arg-type]
+            assert np.array_equal(decode(view.image), decode(copied.image))

@@ -174,4 +174,6 @@ def test_a_folder_is_compared_with_what_was_made_of_it(
     assert told.status == 1
     assert "a/1" in told.out
     assert "a/2.JPG" in told.out
-    assert len(told.out.splitlines()) == 3
+    assert len(told.out.splitlines()) == 4
+    assert "is whole" in told.out
+    assert "isn't equal" in told.out

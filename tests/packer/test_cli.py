@@ -423,8 +423,9 @@ def test_verify_tells_whole_from_damaged(run: Run, folder: Path) -> None:
     write_tree(folder, {"a/more.jpg": jpeg(1)})
     told = run("verify", target, "--against", folder, "--json")
     assert told.status == 1
-    assert not json.loads(told.out)["whole"]
-    assert "a/more.jpg" in json.loads(told.out)["faults"][0]["reason"]
+    found = json.loads(told.out)
+    assert found["whole"]
+    assert "a/more.jpg" in found["differences"][0]["reason"]
 
 
 def test_verify_says_what_is_no_dataset(run: Run, tmp_path: Path) -> None:

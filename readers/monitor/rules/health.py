@@ -23,13 +23,9 @@ def stuck(figures: Figures) -> Finding | None:
     fetch = figures.fetch
     usual = float(np.percentile(fetch, 99)) if fetch.size else 0.0
     limit = max(figures.limits.stuck, figures.limits.stuck_ratio * usual)
-    # Workers of earlier epochs may have been ended in the middle of a batch.
-    begun = max((step.began for step in figures.recording.steps if step.step == 0), default=0)
     for state in figures.recording.workers:
         took = (state.seen - state.since) * 1e-9
-        if state.stage == "idle" or (state.alive and took <= limit):
-            continue
-        if not state.alive and state.since < begun:
+        if not state.died and (not state.alive or state.stage == "idle" or took <= limit):
             continue
         name = "the main process" if state.worker == UNKNOWN else f"worker {state.worker}"
         evidence: dict[str, float | int | str] = {
@@ -38,7 +34,7 @@ def stuck(figures: Figures) -> Finding | None:
             "since_seconds": took,
             "usual_p99_seconds": usual,
         }
-        if state.alive:
+        if not state.died:
             return _danger(
                 "stuck",
                 f"{name} (pid {state.pid}) has been in {state.stage} for {duration(took)}",

@@ -194,10 +194,18 @@ def test_slow_samples_are_listed() -> None:
 
 
 def state(
-    *, since: int = 0, seen: int = 0, stage: str = "dataset", alive: bool = True
+    *, seen: int = 0, stage: str = "dataset", alive: bool = True, died: bool = False
 ) -> WorkerState:
     return WorkerState(
-        worker=1, pid=77, thread=77, stage=stage, since=since, seen=seen, batches=9, alive=alive
+        worker=1,
+        pid=77,
+        thread=77,
+        stage=stage,
+        since=0,
+        seen=seen,
+        batches=9,
+        alive=alive,
+        died=died,
     )
 
 
@@ -205,12 +213,13 @@ def state(
     ("worker", "rule"),
     [
         (state(seen=31_000 * MS), "stuck"),
-        (state(seen=1 * MS, alive=False), "died"),
+        (state(seen=1 * MS, alive=False, died=True), "died"),
+        (state(seen=900_000 * MS, alive=False), None),
         (state(seen=29_000 * MS), None),
         (state(seen=900_000 * MS, stage="idle"), None),
         (state(seen=900_000 * MS, stage="idle", alive=False), None),
     ],
-    ids=["stuck", "killed", "slow", "waiting", "ended"],
+    ids=["stuck", "killed", "ended amid a batch", "slow", "waiting", "ended"],
 )
 def test_a_worker_that_stands_still(worker: WorkerState, rule: str | None) -> None:
     recording = simulate(always(dataset=1), batches=5)

@@ -41,6 +41,7 @@ def recording() -> Recording:
             seen=2000 * MS,
             batches=100,
             alive=True,
+            died=False,
         )
     )
     return made

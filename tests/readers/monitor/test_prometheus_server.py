@@ -95,6 +95,7 @@ class Running:
                 seen=9 * MS,
                 batches=1,
                 alive=True,
+                died=False,
             )
         )
         self._whole.memory.append(

@@ -40,7 +40,7 @@ _SLOW = {7: 0.06, 21: 0.09, 33: 0.12}
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     samples = [a_sample(number, f"k/{number}", jpeg(number)) for number in range(_ROWS)]
     path = tmp_path_factory.mktemp("photos") / "packed"
-    convert(MemorySource(samples), path, format="webdataset")
+    convert(MemorySource(samples, ("a",)), path, format="webdataset")
     with open_dataset(path) as opened:
         yield opened
 
