@@ -17,8 +17,8 @@ from readers.errors import NotAnImageError, SampleError
 from readers.manifest import Skipped
 from readers.sample import Image
 
-_LEAST_READERS = 4
-_KEPT_AT_ONCE = 16
+_MOST_READERS = 16
+_KEPT_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,14 @@ class Pipeline:
             SampleError: A sample can't be used and the options say to stop.
         """
         workers = worker_count(self._options.workers)
-        keeps = isinstance(self._policy, Keep) and self._policy.check == "header"
-        if keeps and not self._options.workers:
-            workers = max(workers, _LEAST_READERS)
-        block = _KEPT_AT_ONCE if keeps else 1
-        return InOrder(self.outcome, workers=workers, block=block).run(positions)
+        if not (isinstance(self._policy, Keep) and self._policy.check == "header"):
+            return InOrder(self.outcome, workers=workers, block=1).run(positions)
+        most = 0
+        if not self._options.workers:
+            # The writer's threads take as much of a core as a reader does.
+            workers, most = max(1, workers // 2), max(_MOST_READERS, workers)
+        reading = InOrder(self.outcome, workers=workers, block=_KEPT_AT_ONCE, most=most)
+        return reading.run(positions)
 
     def outcome(self, position: int) -> Outcome:
         """Reads and prepares one sample."""

@@ -15,7 +15,7 @@ from readers.checksum import BLOCK_SIZE, Buffer, digest_parts, file_checksum
 from readers.manifest import File
 
 _BLOCKS_IN_FLIGHT = 4
-_BLOCKS_BETWEEN_SYNCS = 16
+_BLOCKS_BETWEEN_SYNCS = 8
 _BYTES_AT_ONCE = 1 << 17
 _PARTS_AT_ONCE = 512
 _SMALL = 4096

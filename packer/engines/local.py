@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Generic, Protocol, TypeVar
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 _BLOCKS_PER_WORKER = 4
 _BLOCK_BYTES = 4 << 20
 _READY_BYTES = 64 << 20
+_SECONDS_TO_JUDGE = 0.05
+_WAITING_BELOW = 0.5
 
 
 class Weighed(Protocol):
@@ -40,18 +43,25 @@ class InOrder(Generic[Result]):
     """Runs `work` on positions in threads and gives the results in order.
 
     Threads run ahead of the consumer by a bounded number of blocks, fewer if results are large.
+    Where the process mostly waits, for a cold disk or a network, more of them keep more requests
+    in flight.
     """
 
-    def __init__(self, work: Callable[[int], Result], *, workers: int, block: int) -> None:
+    def __init__(
+        self, work: Callable[[int], Result], *, workers: int, block: int, most: int = 0
+    ) -> None:
         """Starts nothing yet.
 
         Args:
             work: What is to be done; safe from threads.
-            workers: Number of threads.
+            workers: Number of threads to begin with.
             block: Positions that a thread takes at once, unless results are large.
+            most: Number of threads to grow to while the process waits; 0 for no growth.
         """
         self._work = work
-        self._workers = workers
+        self._workers = 0
+        self._first = workers
+        self._most = most
         self._block = block
         self._tasks: SimpleQueue[tuple[int, NDArray[np.int64]] | None] = SimpleQueue()
         self._done: SimpleQueue[tuple[int, list[Result], BaseException | None]] = SimpleQueue()
@@ -62,8 +72,8 @@ class InOrder(Generic[Result]):
 
         An error of `work` is raised in the place of its result.
         """
-        for number in range(self._workers):
-            threading.Thread(target=self._serve, name=f"prepare-{number}", daemon=True).start()
+        self._start(self._first)
+        idle = _Idleness()
         ready: dict[int, tuple[list[Result], BaseException | None]] = {}
         start, sent, wanted, block, limit = 0, 0, 0, 1, self._workers
         try:
@@ -80,6 +90,8 @@ class InOrder(Generic[Result]):
                 yield from results
                 if error is not None:
                     raise error
+                if self._workers < self._most and idle.is_high():
+                    self._start(min(self._workers, self._most - self._workers))
                 weight = max(1, sum(result.weight for result in results))
                 block = max(1, min(self._block, len(results) * _BLOCK_BYTES // weight))
                 limit = max(
@@ -89,6 +101,11 @@ class InOrder(Generic[Result]):
             self._stopped = True
             for _ in range(self._workers):
                 self._tasks.put(None)
+
+    def _start(self, threads: int) -> None:
+        for number in range(self._workers, self._workers + threads):
+            threading.Thread(target=self._serve, name=f"prepare-{number}", daemon=True).start()
+        self._workers += threads
 
     def _serve(self) -> None:
         while (task := self._tasks.get()) is not None and not self._stopped:
@@ -101,3 +118,20 @@ class InOrder(Generic[Result]):
             except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it
                 failure = error
             self._done.put((number, results, failure))
+
+
+class _Idleness:
+    """Looks, now and then, at how much of a core the process has used since it looked before."""
+
+    def __init__(self) -> None:
+        self._wall = time.monotonic()
+        self._cpu = time.process_time()
+
+    def is_high(self) -> bool:
+        """Tells whether less than half a core was used; False before there is enough to judge."""
+        wall, cpu = time.monotonic(), time.process_time()
+        if wall - self._wall < _SECONDS_TO_JUDGE:
+            return False
+        busy = (cpu - self._cpu) / (wall - self._wall)
+        self._wall, self._cpu = wall, cpu
+        return busy < _WAITING_BELOW
