@@ -20,7 +20,7 @@ _BLOCKS_PER_WORKER = 4
 _BLOCK_BYTES = 4 << 20
 _READY_BYTES = 64 << 20
 _SECONDS_TO_JUDGE = 0.05
-_WAITING_BELOW = 0.5
+_WAITING_BELOW = 0.9
 
 
 class Weighed(Protocol):
@@ -128,7 +128,7 @@ class _Idleness:
         self._cpu = time.process_time()
 
     def is_high(self) -> bool:
-        """Tells whether less than half a core was used; False before there is enough to judge."""
+        """Tells whether less than about a core was used; False before there is enough to judge."""
         wall, cpu = time.monotonic(), time.process_time()
         if wall - self._wall < _SECONDS_TO_JUDGE:
             return False
