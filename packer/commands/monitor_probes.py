@@ -22,10 +22,8 @@ process = click.argument("pid", type=click.IntRange(min=1))
 @as_json
 def stacks(pid: int, *, native: bool, as_json: bool) -> None:
     """Show where each thread of process PID stands, by py-spy."""
-    tool = _installed("py-spy", "pip install py-spy")
-    command = [tool, "dump", "--pid", str(pid)]
-    command += ["--native"] * native + ["--json"] * as_json
-    click.echo(_output(command, "py-spy").stdout, nl=False)
+    options = ["--native"] * native + ["--json"] * as_json
+    click.echo(_stacks(pid, options), nl=False)
 
 
 @click.command()
@@ -49,6 +47,19 @@ def io(pid: int, *, seconds: float, as_json: bool) -> None:
         json.dumps({"pid": pid, "seconds": seconds, "summary": text}) if as_json else text,
         nl=as_json,
     )
+
+
+def stack_text(pid: int) -> str:
+    """Gives the stacks of a process, or why they can't be had."""
+    try:
+        return _stacks(pid, []).rstrip()
+    except (MissingDependencyError, click.ClickException) as error:
+        return f"where process {pid} stands can't be seen: {error}"
+
+
+def _stacks(pid: int, options: list[str]) -> str:
+    tool = _installed("py-spy", "pip install py-spy")
+    return _output([tool, "dump", "--pid", str(pid), *options], "py-spy").stdout
 
 
 def _installed(name: str, how: str) -> str:

@@ -49,3 +49,8 @@ def load_all(path: Path) -> list[Recording]:
     if not inner:
         raise DatasetNotFoundError(f"{path} holds no runs", path=str(path))
     return [load(entry) for entry in inner]
+
+
+def goes_on(path: Path) -> bool:
+    """Tells whether a path is a run that hasn't ended, as far as can be seen."""
+    return path.is_dir() and not (path / _RECORDING).exists()

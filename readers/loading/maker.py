@@ -23,7 +23,7 @@ from readers.monitor.sample_times import SampleTimes
 from readers.protocols import SupportsReadMany
 from readers.sample import Sample
 from readers.sampling import Indices
-from readers.span import COLLATE, TRANSFORM
+from readers.span import TRANSFORM
 
 _SHOWN = 8
 _UNMEASURED = Unmeasured(UNKNOWN)
@@ -142,7 +142,7 @@ class BatchMaker:
             collating += perf_counter_ns() - began
         clock.leave()
         # Told once: entering and leaving a stage for each sample would cost four times as much.
-        clock.move(TRANSFORM, COLLATE, collating)
+        clock.collated(collating)
         clock.collate()
         return columns.finish()
 

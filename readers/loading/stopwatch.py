@@ -19,8 +19,8 @@ class Clock(Protocol):
     def leave(self) -> None:
         """Charges from now on to the stage before."""
 
-    def move(self, source: int, target: int, nanoseconds: int, /) -> None:
-        """Charges to one stage what was charged to another."""
+    def collated(self, nanoseconds: int, /) -> None:
+        """Charges to collating what was charged to transforming."""
 
     def collate(self) -> None:
         """Ends reading and transforming."""
@@ -63,7 +63,7 @@ class Unmeasured:
     def leave(self) -> None:
         """Does nothing."""
 
-    def move(self, source: int, target: int, nanoseconds: int, /) -> None:
+    def collated(self, nanoseconds: int, /) -> None:
         """Does nothing."""
 
     def collate(self) -> None:

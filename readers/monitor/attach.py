@@ -110,7 +110,9 @@ class LoaderMonitor:
         )
         self._on_step = None if lines is None else lines.step
         self._steps = RingWriter(self._run.rings, kind=STEPS, width=STEP_WIDTH, worker=-1)
-        self._periodic = Periodic(Caretaker(self._collector, memory_every), _LOOK_AFTER)
+        self._periodic = Periodic(
+            Caretaker(self._collector, memory_every), min(_LOOK_AFTER, memory_every)
+        )
         self._epoch = EpochCounter()
         self._patches = Patches()
         self._numbered = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from readers.monitor.counters import NOTHING, ThreadCounters
+from readers.monitor.counters import NOTHING, Counts, ThreadCounters
 from readers.monitor.failure import failures
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import BATCH, FAILURES, HEARTBEAT, STAGE_BITS, RingWriter
@@ -39,6 +39,7 @@ class StageClock:
         self._stage = IDLE
         self._since = self._began = 0
         self._counts = NOTHING
+        self._moved = 0
         self._batch = self._epoch = UNKNOWN
         self._outer: Clock | None = None
         self.open = False
@@ -55,6 +56,7 @@ class StageClock:
         self._spent = [0] * _STAGES
         self._left.clear()
         self._counts = NOTHING
+        self._moved = 0
         self.samples = 0
         if self.times is not None:
             self.times.begin(self._spent)
@@ -85,21 +87,20 @@ class StageClock:
         self._since = now
         self._words[HEARTBEAT] = now << STAGE_BITS | stage
 
-    def move(self, source: int, target: int, nanoseconds: int, /) -> None:
-        """Charges to one stage what was charged to another, for who has timed small parts itself.
+    def collated(self, nanoseconds: int, /) -> None:
+        """Charges to collating what was charged to transforming, by who has timed small parts.
 
         Args:
-            source: Stage of `readers.span` that was on.
-            target: Stage that it should have been.
-            nanoseconds: How long; not before it was charged to `source`.
+            nanoseconds: How long; not before it was charged to transforming.
         """
-        self._spent[source] -= nanoseconds
-        self._spent[target] += nanoseconds
+        self._spent[TRANSFORM] -= nanoseconds
+        self._spent[COLLATE] += nanoseconds
+        self._moved += nanoseconds
 
     def collate(self) -> None:
         """Ends dataset and transform: the counters stop, and time is charged to collating."""
         if self._counters is not None:
-            self._counts = self._counters.since_start()
+            self._counts = _without(self._moved, *self._counters.since_start())
         self._left.clear()
         self.enter(COLLATE)
 
@@ -147,3 +148,12 @@ class StageClock:
         self._left.clear()
         self._words[FAILURES] = failures.count
         self._words[HEARTBEAT] = now << STAGE_BITS | IDLE
+
+
+def _without(collating: int, cpu: int, queued: int, *others: int) -> Counts:
+    """Leaves collating out of the time on and waiting for a CPU: it is nothing but that."""
+    called, stored, faults = others
+    if not collating or queued == UNKNOWN:
+        return cpu, queued, called, stored, faults
+    kept = max(0.0, 1 - collating / max(1, cpu + queued))
+    return int(cpu * kept), int(queued * kept), called, stored, faults

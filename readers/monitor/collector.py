@@ -221,7 +221,7 @@ class Collector:
 
     def _dying(self) -> set[Path]:
         """Tells who ended in the middle of a batch of the epoch that goes on."""
-        ended = [ring for ring in self._making if ring.heartbeat[0] != IDLE and not _alive(ring)]
+        ended = [ring for ring in self._making if not _alive(ring) and ring.heartbeat[0] != IDLE]
         # Looked at after the workers: an epoch that is over by now may have been over by then.
         for loop in self._rings.values():
             if loop.kind == STEPS and loop.heartbeat[0] != IDLE and _alive(loop):
