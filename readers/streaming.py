@@ -9,6 +9,7 @@ from readers.loading.maker import Items
 from readers.loading.transform import StandardTransform, Transform
 from readers.protocols import SupportsReadMany
 from readers.sampling import EpochSampling, Indices
+from readers.span import transforming
 
 BLOCK = 32
 """Samples that a worker reads at a time, neighbours where the order isn't shuffled."""
@@ -31,13 +32,17 @@ class SampleTransforms:
 
     def one(self, index: int) -> object:
         """Gives a transformed sample."""
-        return self.transform(self.source[index])
+        sample = self.source[index]
+        with transforming:
+            return self.transform(sample)
 
     def many(self, indices: Indices) -> list[object]:
         """Gives several, read at once where the source can."""
         source = self.source
         if isinstance(source, SupportsReadMany):
-            return [self.transform(item) for item in source.read_many(indices)]
+            samples = source.read_many(indices)
+            with transforming:
+                return [self.transform(sample) for sample in samples]
         return [self.one(int(index)) for index in indices]
 
     def stream(
