@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -111,10 +112,18 @@ def test_the_server_answers_on_loopback_only() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def _stay(running: Event) -> None:
+    running.set()
+    time.sleep(60)
+
+
 def test_a_forked_worker_does_not_keep_the_port() -> None:
+    fork = multiprocessing.get_context("fork")
+    running = fork.Event()
     with prometheus.MetricsServer(prometheus.LoaderMetrics(recording)) as server:
-        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        worker = fork.Process(target=_stay, args=(running,))
         worker.start()
+        assert running.wait(30)
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(server.url, timeout=5)  # noqa: S310 - ours
     worker.kill()
