@@ -48,14 +48,16 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         status = error.exit_code
-    except PackError as error:
-        click.echo(f"packer: {error}", err=True)
-        status = _USAGE if isinstance(error, OptionError | UnknownFormatError) else _FAILED
-    except OSError as error:
-        click.echo(f"packer: {error}", err=True)
-        status = _FAILED
     except (KeyboardInterrupt, click.Abort):
         status = interruption.end()
+    except Exception as error:  # a library may have made an error of its own of an interruption
+        if interruption.came:
+            status = interruption.end()
+        elif isinstance(error, PackError | OSError):
+            click.echo(f"packer: {error}", err=True)
+            status = _USAGE if isinstance(error, OptionError | UnknownFormatError) else _FAILED
+        else:
+            raise
     signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(status)
 
@@ -65,9 +67,13 @@ class _Interruption:
 
     Python swallows an exception that a handler raises within a destructor, so it is raised again
     until the run has come to an end.
+
+    Attributes:
+        came: Whether a signal did.
     """
 
     def __init__(self) -> None:
+        self.came = False
         self._number = signal.SIGINT
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -82,6 +88,7 @@ class _Interruption:
         return 128 + self._number
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> NoReturn:
+        self.came = True
         self._number = signal.Signals(number)
         signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN_REMINDERS, _SECONDS_BETWEEN_REMINDERS)
         raise KeyboardInterrupt

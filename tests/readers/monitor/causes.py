@@ -149,7 +149,7 @@ def contention(monitor: LoaderMonitor) -> None:
 
 def too_few_workers(monitor: LoaderMonitor) -> None:
     """Has one worker where two would do."""
-    train(monitor.attach(loader(Items(50, lambda _: work(0.01)), 1)), 0.025)
+    train(monitor.attach(loader(Items(50, lambda _: work(0.0085)), 1)), 0.025)
 
 
 def imbalance(monitor: LoaderMonitor) -> None:
@@ -191,7 +191,7 @@ def memory_growth(monitor: LoaderMonitor) -> None:
         if not index % BATCH:
             kept.append(os.urandom(MEGABYTE // 4))
 
-    train(monitor.attach(loader(Items(250, read), 1)), 0.01)
+    train(monitor.attach(loader(Items(180, read), 1)), 0.025)
 
 
 def shared_memory(monitor: LoaderMonitor) -> None:
