@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
@@ -18,11 +20,12 @@ from readers.loading.serving import Job
 from readers.loading.start_method import start_method
 from readers.loading.transform import StandardTransform, Transform
 from readers.monitor.attach import LoaderMonitor
+from readers.monitor.diagnosis import diagnose
 from readers.monitor.facts import usable_cores
 from readers.monitor.failure import contained
 from readers.monitor.recording import Recording
-from readers.monitor.report import report_text
-from readers.monitor.switch import read_switch
+from readers.monitor.report import report_text, verdict_text
+from readers.monitor.switch import Switch, read_switch
 from readers.progress import State
 from readers.sampling import EpochSampling, GivenBatches, Indices, Sampling
 
@@ -80,7 +83,8 @@ class MonitoredLoader:
         batches: Indices of the samples of each batch, iterated once an epoch, in place of
             batch_size, shuffle, seed, drop_last, rank and world_size.
         monitor: What measures this loader; None for one of its own, which writes a line a batch to
-            stderr if the environment says so (`readers.monitor.switch`).
+            stderr if the environment says so (`readers.monitor.switch`), and the verdict when the
+            loader is gone, at the latest when the program ends.
 
     Raises:
         OptionError: The options contradict each other.
@@ -141,10 +145,13 @@ class MonitoredLoader:
             else ProcessCrews(Job(recipe, worker_init, seed), start_method(worker_kind), tensors)
         )
         self._passes = Passes(source, sampling, crews, manner)
-        self._monitor = _default_monitor() if monitor is None else monitor
+        switch = read_switch()
+        self._monitor = _default_monitor(switch) if monitor is None else monitor
         self._measured = (
             self._passes if self._monitor is None else self._monitor.attach(self._passes)
         )
+        if switch.on and monitor is None and self._monitor is not None:
+            weakref.finalize(self, _tell_verdict, self._monitor, os.getpid())
 
     def __len__(self) -> int:
         """Gives the number of batches of a whole epoch.
@@ -217,9 +224,16 @@ class MonitoredLoader:
 
 
 @contained
-def _default_monitor() -> LoaderMonitor:
-    switch = read_switch()
+def _default_monitor(switch: Switch) -> LoaderMonitor:
     return LoaderMonitor(every=switch.every, log=_to_stderr if switch.on else None)
+
+
+@contained
+def _tell_verdict(monitor: LoaderMonitor, owner: int) -> None:
+    """Writes what is the matter, unless this process was forked from the loader's."""
+    if os.getpid() == owner:
+        recording = monitor.recording()
+        _to_stderr(verdict_text(recording, diagnose(recording)))
 
 
 def _to_stderr(line: str) -> None:

@@ -17,7 +17,6 @@ from readers.loading.output import Output
 from readers.loading.stopwatch import Clock, ClockSource, Unmeasured
 from readers.loading.structure import map_arrays
 from readers.loading.transform import Slots, Transform, writer_of
-from readers.monitor.batch_contents import batch_bytes
 from readers.monitor.record import UNKNOWN
 from readers.monitor.sample_times import SampleTimes
 from readers.protocols import SupportsReadMany
@@ -104,7 +103,7 @@ class BatchMaker:
             if isinstance(error, StopIteration):  # which would end the user's loop in silence
                 raise RuntimeError("a transform raised StopIteration") from error  # noqa: TRY004
             raise
-        clock.end(batch_bytes(batch))
+        clock.end(batch)
         return map_arrays(batch, self._output.deliver)
 
     def _make(self, task: Task, clock: Clock) -> object:

@@ -25,7 +25,7 @@ class Clock(Protocol):
     def collate(self) -> None:
         """Ends reading and transforming."""
 
-    def end(self, nbytes: int, /) -> None:
+    def end(self, batch: object, /) -> None:
         """Ends the batch."""
 
     def abandon(self) -> None:
@@ -69,7 +69,7 @@ class Unmeasured:
     def collate(self) -> None:
         """Does nothing."""
 
-    def end(self, nbytes: int, /) -> None:
+    def end(self, batch: object, /) -> None:
         """Does nothing."""
 
     def abandon(self) -> None:

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from time import monotonic
+from typing import Any, Final, TypeVar, cast
 
 from readers.errors import OptionError, WorkerDiedError
 from readers.monitor.caretaker import Caretaker
@@ -32,6 +33,8 @@ from readers.monitor.steps import EpochSteps, SteppedIterator
 from readers.monitor.words import STEP_WIDTH, STEPS, Words
 from readers.span import DATASET, IDLE
 
+L = TypeVar("L")
+
 _HOOKS: Final[tuple[Hooks, ...]] = (
     TorchHooks(),
     PaddleHooks(),
@@ -40,6 +43,8 @@ _HOOKS: Final[tuple[Hooks, ...]] = (
     IterableHooks(),
 )
 _LOOK_AFTER: Final = 1.0
+_SEARCH_EVERY: Final = 0.02
+"""Seconds between two looks for the rings of workers that are still to come."""
 
 
 class LoaderMonitor:
@@ -116,6 +121,8 @@ class LoaderMonitor:
         self._epoch = EpochCounter()
         self._patches = Patches()
         self._numbered = False
+        self._expected = 0
+        self._search_due = 0.0
         self._facts: LoaderFacts | None = None
         self._loader: Any = None
         self._finish = weakref.finalize(self, _finish, self._run, self._collector)
@@ -144,7 +151,7 @@ class LoaderMonitor:
         """
         return failures.count - self._failures_before + self._collector.failures
 
-    def attach(self, loader: Any) -> AttachedLoader:  # noqa: ANN401 - any framework's loader
+    def attach(self, loader: L) -> L:
         """Begins to measure a loader.
 
         The loader's dataset, transform, collate function and batch sampler are replaced by proxies
@@ -154,7 +161,7 @@ class LoaderMonitor:
             loader: A loader, or anything else to iterate, of which only the steps are timed.
 
         Returns:
-            What iterates like the loader, has its length and its attributes.
+            What iterates like the loader and is the loader in all else: an `AttachedLoader`.
 
         Raises:
             OptionError: It can't be iterated, or this monitor has a loader already.
@@ -166,7 +173,7 @@ class LoaderMonitor:
             raise OptionError(f"a {type(loader).__name__} can't be iterated: attach a loader")
         self._loader = loader
         self._install(hooks, loader)
-        return AttachedLoader(loader, self, self._iterate)
+        return cast(L, AttachedLoader(loader, self, self._iterate))
 
     def detach(self, loader: Any) -> Any:  # noqa: ANN401 - the loader of `attach`
         """Puts the loader back into the state that it had; what was measured stays.
@@ -228,6 +235,8 @@ class LoaderMonitor:
             epoch=self._epoch,
         )
         self._numbered = hooks.install(loader, place, self._patches)
+        if self._facts.framework != "iterable":
+            self._expected = max(1, self._facts.workers)
 
     def _iterate(self, loader: Any) -> Iterator[Any]:  # noqa: ANN401 - the loader of `attach`
         epoch = self._epoch.next()
@@ -246,9 +255,9 @@ class LoaderMonitor:
     @contained
     def _made(self, epoch: int) -> int:
         """Tells how many batches of an epoch were finished; new workers are looked for early."""
-        expected = 1 if self._facts is None else max(1, self._facts.workers)
-        if self._collector.threads < expected:
+        if self._collector.threads < self._expected and monotonic() >= self._search_due:
             self._collector.collect()
+            self._search_due = monotonic() + _SEARCH_EVERY
         return self._collector.made(epoch)
 
     def _write_step(self, words: Words) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
+from readers.monitor.batch_contents import batch_bytes
 from readers.monitor.counters import NOTHING, Counts, ThreadCounters
-from readers.monitor.failure import failures
+from readers.monitor.failure import contained, failures
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import BATCH, FAILURES, HEARTBEAT, STAGE_BITS, RingWriter
 from readers.monitor.sample_times import SampleTimes
 from readers.span import COLLATE, DATASET, DECODE, IDLE, READ, TRANSFORM, Clock, here
 
 _STAGES = COLLATE + 1
+_COUNTED_EVERY = 1_000_000
+"""Nanoseconds; of shorter batches only some are counted, since counting takes a hundredth of it."""
 
 
 class StageClock:
@@ -28,12 +31,28 @@ class StageClock:
     """
 
     def __init__(
-        self, ring: RingWriter, *, os_counters: bool = True, times: SampleTimes | None = None
+        self,
+        ring: RingWriter,
+        *,
+        os_counters: bool = True,
+        alone: bool = False,
+        times: SampleTimes | None = None,
     ) -> None:
+        """Begins with no batch.
+
+        Args:
+            ring: Where batches go.
+            os_counters: Whether the system's counters are read, of each batch that takes a
+                millisecond; of shorter ones now and then.
+            alone: Whether the thread makes batches and does nothing else of note.
+            times: Times single samples, if that is asked for.
+        """
         self.times = times
         self._ring = ring
         self._words = ring.words
-        self._counters = ThreadCounters() if os_counters else None
+        self._counters = ThreadCounters(alone=alone) if os_counters else None
+        self._counting = False
+        self._counted = 0
         self._spent = [0] * _STAGES
         self._left: list[int] = []
         self._stage = IDLE
@@ -64,7 +83,7 @@ class StageClock:
         if not self.open:
             self._outer, here.clock, self.open = here.clock, self, True
         if self._counters is not None:
-            self._counters.start()
+            self._start_counting(self._counters)
         self._stage = DATASET
         self._since = self._began = now = perf_counter_ns()
         self._words[HEARTBEAT] = now << STAGE_BITS | DATASET
@@ -97,18 +116,21 @@ class StageClock:
         self._spent[COLLATE] += nanoseconds
         self._moved += nanoseconds
 
+    @contained
     def collate(self) -> None:
         """Ends dataset and transform: the counters stop, and time is charged to collating."""
-        if self._counters is not None:
-            self._counts = _without(self._moved, *self._counters.since_start())
+        if self._counting and self._counters is not None:
+            wall = perf_counter_ns() - self._began
+            self._counts = _within(wall, self._moved, *self._counters.since_start())
         self._left.clear()
         self.enter(COLLATE)
 
-    def end(self, nbytes: int = UNKNOWN) -> None:
+    @contained
+    def end(self, batch: object = None) -> None:
         """Ends the batch and writes it into the ring.
 
         Args:
-            nbytes: Bytes of the batch.
+            batch: What was made; its bytes are counted.
         """
         now = perf_counter_ns()
         spent = self._spent
@@ -127,7 +149,7 @@ class StageClock:
                 spent[TRANSFORM],
                 spent[COLLATE],
                 *self._counts,
-                nbytes,
+                batch_bytes(batch),
             )
         )
         if self.times is not None:
@@ -142,6 +164,15 @@ class StageClock:
         """Tells those who watch that nothing goes on, though the batch may go on later."""
         self._ring.beat(IDLE)
 
+    def _start_counting(self, counters: ThreadCounters) -> None:
+        now = perf_counter_ns()
+        self._counting = now - self._counted >= _COUNTED_EVERY
+        if self._counting:
+            self._counted = now
+            counters.start()
+        else:
+            counters.pause()
+
     def _close(self, now: int) -> None:
         if self.open:
             here.clock, self._outer, self.open = self._outer, None, False
@@ -150,10 +181,19 @@ class StageClock:
         self._words[HEARTBEAT] = now << STAGE_BITS | IDLE
 
 
-def _without(collating: int, cpu: int, queued: int, *others: int) -> Counts:
-    """Leaves collating out of the time on and waiting for a CPU: it is nothing but that."""
+def _within(wall: int, collating: int, cpu: int, queued: int, *others: int) -> Counts:
+    """Holds the times on and waiting for a CPU to those of reading and transforming.
+
+    Args:
+        wall: Time since the batch was begun.
+        collating: Part of it that was spent in collating, which is on a CPU or waits for one.
+        cpu: Time on a CPU.
+        queued: Time waiting for one, which may hold the waking up before the batch.
+        others: The other counts.
+    """
     called, stored, faults = others
-    if not collating or queued == UNKNOWN:
+    if queued == UNKNOWN:
         return cpu, queued, called, stored, faults
+    queued = min(queued, max(0, wall - cpu))
     kept = max(0.0, 1 - collating / max(1, cpu + queued))
     return int(cpu * kept), int(queued * kept), called, stored, faults

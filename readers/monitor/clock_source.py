@@ -111,4 +111,4 @@ class ClockSource:
         times = None
         if self.samples:
             times = SampleTimes(directory, worker=worker, slowest=self.samples)
-        return StageClock(ring, os_counters=self.os_counters, times=times)
+        return StageClock(ring, os_counters=self.os_counters, alone=worker != UNKNOWN, times=times)

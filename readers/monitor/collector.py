@@ -233,7 +233,7 @@ class Collector:
 
     def _drain(self) -> None:
         for ring in self._rings.values():
-            if ring.written != ring.seen:
+            if ring.written != ring.seen and not (self._owner and ring.kind == STEPS):
                 self._read(ring)
 
     def _read(self, ring: RingReader) -> None:
@@ -246,7 +246,7 @@ class Collector:
         elif ring.kind == LATENCIES:
             for words in records[-1:]:
                 self._board.set_latencies(ring.path, words)
-        elif not self._owner:
+        else:
             self._steps.extend(records)
 
     def _add_batches(self, ring: RingReader, records: Sequence[Words]) -> None:

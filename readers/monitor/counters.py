@@ -29,21 +29,30 @@ class ThreadCounters:
     once; each is then one `pread`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool) -> None:
+        """Opens the files.
+
+        Args:
+            alone: Whether the thread does nothing of note between two batches, as a worker does.
+                The files are then read once a batch: what they count in between, such as the few
+                bytes of a task, goes to the next batch.
+        """
+        self._alone = alone
+        self._follows = False
         self._schedstat = _open("schedstat")
         self._io = _open("io")
-        self._cpu = self._queued = self._called = self._stored = self._own = 0
+        self._cpu = self._queued = self._called = self._stored = 0
+        self._own = 0  # bytes of these files that were read
         self._faults = getrusage(RUSAGE_THREAD).ru_majflt
+
+    def pause(self) -> None:
+        """Tells that batches are made without being counted."""
+        self._follows = False
 
     def start(self) -> None:
         """Counts from here."""
-        if self._schedstat is not None:
-            self._queued = int(os.pread(self._schedstat, _LONGEST, 0).split()[_WAITED])
-        if self._io is not None:
-            data = os.pread(self._io, _LONGEST, 0)
-            fields = data.split()
-            self._called, self._stored = int(fields[_READ_CALLS_BYTES]), int(fields[_STORAGE_BYTES])
-            self._own = len(data)
+        if not self._follows:
+            self._read_files()
         self._cpu = thread_time_ns()
 
     def since_start(self) -> Counts:
@@ -52,15 +61,29 @@ class ThreadCounters:
         Page faults are counted since the last time, to save a call of the system.
         """
         cpu = thread_time_ns() - self._cpu
-        queued = called = stored = UNKNOWN
-        if self._io is not None:
-            fields = os.pread(self._io, _LONGEST, 0).split()
-            called = int(fields[_READ_CALLS_BYTES]) - self._called - self._own
-            stored = int(fields[_STORAGE_BYTES]) - self._stored
-        if self._schedstat is not None:
-            queued = int(os.pread(self._schedstat, _LONGEST, 0).split()[_WAITED]) - self._queued
+        called, stored, queued = self._called, self._stored, self._queued
+        self._read_files()
+        self._follows = self._alone
         before, self._faults = self._faults, getrusage(RUSAGE_THREAD).ru_majflt
-        return cpu, queued, called, stored, self._faults - before
+        return (
+            cpu,
+            UNKNOWN if self._schedstat is None else self._queued - queued,
+            UNKNOWN if self._io is None else self._called - called,
+            UNKNOWN if self._io is None else self._stored - stored,
+            self._faults - before,
+        )
+
+    def _read_files(self) -> None:
+        if self._schedstat is not None:
+            data = os.pread(self._schedstat, _LONGEST, 0)
+            self._queued = int(data.split()[_WAITED])
+            self._own += len(data)
+        if self._io is not None:
+            data = os.pread(self._io, _LONGEST, 0)
+            fields = data.split()
+            self._called = int(fields[_READ_CALLS_BYTES]) - self._own
+            self._stored = int(fields[_STORAGE_BYTES])
+            self._own += len(data)
 
     def __del__(self) -> None:
         for descriptor in (self._schedstat, self._io):

@@ -9,7 +9,6 @@ from functools import cached_property
 from statistics import fmean
 
 import numpy as np
-import numpy.typing as npt
 
 from readers.monitor.columns import Floats, counts, mean_of_known, seconds, share
 from readers.monitor.finding import Severity
@@ -81,6 +80,11 @@ class Figures:
     def queued(self) -> Floats:
         """Seconds a batch waiting for a CPU."""
         return seconds(self.recording.batches, "queued")
+
+    @cached_property
+    def cpu_wanted(self) -> Floats:
+        """Seconds a batch on a CPU or, where that is known, waiting for one."""
+        return self.cpu + np.nan_to_num(self.queued)
 
     @cached_property
     def blocked(self) -> Floats:
@@ -179,9 +183,10 @@ class Figures:
         saved = gone * (whole if self.facts.workers else wait)
         return whole / max(compute, whole - saved, 1e-3 * whole)
 
-    def broken(self, mask: npt.NDArray[np.bool_]) -> float:
-        """Gives the share of the batches that break a limit."""
-        return float(mask.mean()) if mask.size else 0.0
+    def broken(self, part: Floats, whole: Floats, limit: float) -> float:
+        """Gives the share of the batches whose part is over a limit, of those that are known."""
+        known = ~np.isnan(part)
+        return float((part > limit * whole)[known].mean()) if known.any() else 0.0
 
     def severity(self, broken: float = math.inf) -> Severity | None:
         """Weighs the waiting and the share of the batches that break a limit.

@@ -24,6 +24,8 @@ class NumberedBatch(list[Any]):
     to the dataset's proxy, which sees single indices only.
     """
 
+    __slots__ = ("epoch", "number")
+
     def __init__(self, indices: list[Any], number: int, epoch: int) -> None:
         super().__init__(indices)
         self.number = number

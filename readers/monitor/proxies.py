@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
-from readers.monitor.batch_contents import batch_bytes
 from readers.monitor.clock import StageClock
 from readers.monitor.clock_source import ClockSource
-from readers.monitor.failure import contained
 from readers.monitor.numbering import NumberedBatch, take_announced
 from readers.monitor.proxy import Proxy
 from readers.monitor.record import UNKNOWN
@@ -53,16 +51,15 @@ class BatchedDataset(MapDataset):
     def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as the dataset has it
         return self._inner[index]
 
-    def __getitems__(self, indices: Sequence[Any]) -> Any:  # noqa: ANN401 - as the dataset has it
-        number, epoch = (
-            (indices.number, indices.epoch)
-            if isinstance(indices, NumberedBatch)
-            else (UNKNOWN, UNKNOWN)
-        )
+    def __getitems__(self, indices: Iterable[Any]) -> Any:  # noqa: ANN401 - as the dataset has it
+        number = epoch = UNKNOWN
+        if isinstance(indices, NumberedBatch):
+            number, epoch = indices.number, indices.epoch
+            indices = indices[:]  # a plain list again, which is quicker to go through
         clock = self._source.begin(number, epoch)
         if clock is None:
             return self._read(indices)
-        clock.samples = len(indices)
+        clock.samples = len(indices) if isinstance(indices, Sized) else UNKNOWN
         times = clock.times
         try:
             if times is not None:
@@ -72,7 +69,7 @@ class BatchedDataset(MapDataset):
             clock.abandon()
             raise
 
-    def _read(self, indices: Sequence[Any]) -> Any:  # noqa: ANN401 - as the dataset has it
+    def _read(self, indices: Iterable[Any]) -> Any:  # noqa: ANN401 - as the dataset has it
         inner = self._inner
         if getattr(inner, "__getitems__", None):
             return inner.__getitems__(indices)
@@ -221,21 +218,11 @@ def _collated(source: ClockSource, collate: Callable[[Any], Any], samples: Any) 
     clock = source.running()
     if clock is None:
         return collate(samples)
-    _start_collating(clock)
+    clock.collate()
     try:
         batch = collate(samples)
     except BaseException:
         clock.abandon()
         raise
-    _end_batch(clock, batch)
+    clock.end(batch)
     return batch
-
-
-@contained
-def _start_collating(clock: StageClock) -> None:
-    clock.collate()
-
-
-@contained
-def _end_batch(clock: StageClock, batch: object) -> None:
-    clock.end(batch_bytes(batch))

@@ -19,7 +19,7 @@ import os
 import struct
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Final
@@ -152,7 +152,7 @@ class RingReader:
             )
         self.kind, self.pid, self.start = head[_KIND], head[_PID], head[_START]
         self.thread, self.worker = head[_THREAD], head[_WORKER]
-        self._unpack = struct.Struct(f"={self._width}q").unpack
+        self._unpack = struct.Struct(f"={self._width + 1}q").iter_unpack
 
     @property
     def written(self) -> int:
@@ -190,16 +190,31 @@ class RingReader:
         if written < self.seen:
             raise self._corrupt(f"it says {written} records after {self.seen}")
         first = max(self.seen, written - self._capacity)
-        records = []
-        for number in range(first, written):
-            word = _HEADER_WORDS + number % self._capacity * (self._width + 1)
-            end = word + self._width
-            data = bytes(self._bytes[word * _WORD : end * _WORD])
-            if crc32(data, number & 0xFFFFFFFF) == self._words[end]:
-                records.append(self._unpack(data))
+        records: list[tuple[int, ...]] = []
+        while first < written:
+            place = first % self._capacity
+            end = min(written, first + self._capacity - place)
+            records += self._read(first, place, end - first)
+            first = end
         self.lost += written - self.seen - len(records)
         self.seen = written
         return records
+
+    def _read(self, first: int, place: int, count: int) -> Iterator[tuple[int, ...]]:
+        """Gives those of neighbouring records that are whole.
+
+        Args:
+            first: Number of the first.
+            place: Its place in the file.
+            count: How many.
+        """
+        size = (self._width + 1) * _WORD
+        begin = _HEADER_WORDS * _WORD + place * size
+        data = memoryview(bytes(self._bytes[begin : begin + count * size]))
+        for number, words in enumerate(self._unpack(data)):
+            record = data[number * size : (number + 1) * size - _WORD]
+            if crc32(record, first + number & 0xFFFFFFFF) == words[-1]:
+                yield words[:-1]
 
     def remove(self) -> None:
         """Removes the file; what was opened stays readable."""

@@ -10,7 +10,7 @@ from readers.monitor.batch_contents import batch_samples
 from readers.monitor.failure import contained
 from readers.monitor.memory import shared_memory_free
 from readers.monitor.record import UNKNOWN, StepRecord
-from readers.monitor.words import Words, step_record, step_words, with_compute
+from readers.monitor.words import Words, step_record
 
 _SHARED_MEMORY_EVERY = 20_000_000
 
@@ -46,15 +46,16 @@ class EpochSteps:
         self._got = 0
         self._shared_memory = UNKNOWN
         self._shared_memory_due = 0
-        self._pending: Words | None = None
+        self._samples = UNKNOWN
+        self._pending = False
 
     @contained
     def ask(self) -> None:
         """The loop asks for a batch."""
+        self._write(compute=perf_counter_ns() - self._got)
         made = self._made(self._epoch)
         self._ready = UNKNOWN if made is None else max(0, made - self._delivered)
-        self._asked = now = perf_counter_ns()
-        self._write(compute=now - self._got)
+        self._asked = perf_counter_ns()
 
     @contained
     def get(self, batch: object) -> None:
@@ -63,19 +64,11 @@ class EpochSteps:
         if now >= self._shared_memory_due:
             self._shared_memory = shared_memory_free()
             self._shared_memory_due = now + _SHARED_MEMORY_EVERY
-        self._pending = step_words(
-            step=self._delivered,
-            epoch=self._epoch,
-            batch=self._delivered if self._numbered else UNKNOWN,
-            began=self._asked,
-            wait=now - self._asked,
-            samples=batch_samples(batch),
-            ready=self._ready,
-            shared_memory_free=self._shared_memory,
-        )
+        self._samples = batch_samples(batch)
+        self._pending = True
         self._delivered += 1
         if self._on_step is not None:
-            self._on_step(step_record(self._pending))
+            self._on_step(step_record(self._words(UNKNOWN)))
 
     @contained
     def end(self) -> None:
@@ -83,9 +76,24 @@ class EpochSteps:
         self._write(compute=UNKNOWN)
 
     def _write(self, compute: int) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            self._write_words(with_compute(pending, compute))
+        if self._pending:
+            self._pending = False
+            self._write_words(self._words(compute))
+
+    def _words(self, compute: int) -> Words:
+        """Makes the words of the last step, in the order of the fields of a `StepRecord`."""
+        step = self._delivered - 1
+        return (
+            step,
+            self._epoch,
+            step if self._numbered else UNKNOWN,
+            self._asked,
+            self._got - self._asked,
+            compute,
+            self._samples,
+            self._ready,
+            self._shared_memory,
+        )
 
 
 class SteppedIterator:

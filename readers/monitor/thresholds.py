@@ -32,13 +32,13 @@ class Thresholds:
     from_storage: float = 0.20
     """Share of the bytes read that came from storage, not from the page cache."""
     on_cpu: float = 0.70
-    """Share of dataset and transform on the CPU, for decoding to be the cause."""
+    """Share of dataset and transform on the CPU or waiting for it, for decoding to be the cause."""
     transform: float = 0.50
     """Share of the fetch."""
     collate: float = 0.20
     """Share of the fetch."""
     queued: float = 0.15
-    """Share of dataset and transform spent waiting for a CPU."""
+    """Share of the fetch spent waiting for a CPU."""
     minor: float = 0.5
     """A cause that accounts for less than this share of the largest one's is left for later."""
 

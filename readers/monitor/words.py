@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from readers.monitor.record import UNKNOWN, BatchRecord, StepRecord
+from readers.monitor.record import BatchRecord, StepRecord
 
 BATCHES: Final = 1
 STEPS: Final = 2
@@ -14,28 +14,6 @@ BATCH_WIDTH: Final = 16
 STEP_WIDTH: Final = 9
 
 Words: TypeAlias = tuple[int, ...]
-
-_COMPUTE = 5
-
-
-def step_words(
-    *,
-    step: int,
-    epoch: int,
-    batch: int,
-    began: int,
-    wait: int,
-    samples: int,
-    ready: int,
-    shared_memory_free: int,
-) -> Words:
-    """Makes words of a step that isn't over; see `readers.monitor.record.StepRecord`."""
-    return step, epoch, batch, began, wait, UNKNOWN, samples, ready, shared_memory_free
-
-
-def with_compute(words: Words, compute: int) -> Words:
-    """Puts into the words of a step for how long the loop computed."""
-    return *words[:_COMPUTE], compute, *words[_COMPUTE + 1 :]
 
 
 def step_record(words: Sequence[int]) -> StepRecord:

@@ -96,7 +96,7 @@ def shared_capacity(figures: Figures) -> float | None:
 def _caps(figures: Figures, machine: Machine, prepare: float) -> dict[str, float]:
     facts = figures.facts
     caps: dict[str, float] = {}
-    demand = 1.0 if figures.cpu_demand is None else figures.cpu_demand
+    demand = 1.0 if figures.cpu_demand is None else min(1.0, figures.cpu_demand)
     if demand:
         caps["CPU"] = _whole(facts.cores / demand)
     if machine.iops is not None:

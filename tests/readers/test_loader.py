@@ -384,9 +384,12 @@ def test_the_environment_turns_the_log_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PACKER_DATA_MONITOR", "1")
-    list(MonitoredLoader(list(range(6)), 2))
-    lines = [line for line in capsys.readouterr().err.splitlines() if "dataset_time" in line]
-    assert len(lines) == 3
+    loader = MonitoredLoader(list(range(6)), 2)
+    list(loader)
+    del loader
+    *lines, verdict = capsys.readouterr().err.splitlines()
+    assert len([line for line in lines if "dataset_time" in line]) == 3
+    assert verdict == "too early to judge: 2 steps seen"
 
 
 def test_a_monitor_of_the_users_measures(tmp_path: Path) -> None:

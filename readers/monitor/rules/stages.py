@@ -83,13 +83,16 @@ def pixels_from_afar(figures: Figures, count: WorkerCount | None) -> Finding | N
 
 
 def decode(figures: Figures, count: WorkerCount | None) -> Finding | None:
-    """Rule 3: the CPU is the limit, and the dataset has the most of it."""
-    on_cpu = share(figures.cpu, figures.work)
+    """Rule 3: the CPU is the limit, and the dataset has the most of it.
+
+    Waiting for a CPU counts as wanting it, as long as it is the smaller part.
+    """
+    on_cpu, wanted = share(figures.cpu, figures.work), share(figures.cpu_wanted, figures.work)
     dataset = share(figures.dataset, figures.fetch)
     facts = figures.facts
-    if on_cpu is None or dataset is None or on_cpu <= figures.limits.on_cpu:
+    if on_cpu is None or wanted is None or dataset is None or _largest(figures) != "dataset":
         return None
-    if _largest(figures) != "dataset":
+    if wanted <= figures.limits.on_cpu or on_cpu < wanted / 2:
         return None
     known = share(seconds(figures.recording.batches, "decode"), figures.dataset)
     if known is None:
@@ -104,7 +107,7 @@ def decode(figures: Figures, count: WorkerCount | None) -> Finding | None:
     return _finding(
         figures,
         rule="decode",
-        broken=figures.broken(figures.cpu > figures.limits.on_cpu * figures.work),
+        broken=figures.broken(figures.cpu_wanted, figures.work, figures.limits.on_cpu),
         gone=dataset * on_cpu,
         verdict=verdict,
         evidence=evidence if known is None else evidence | {"decode_share": known * dataset},
@@ -121,7 +124,7 @@ def transform(figures: Figures, count: WorkerCount | None) -> Finding | None:
     return _finding(
         figures,
         rule="transform",
-        broken=figures.broken(figures.transform > figures.limits.transform * figures.fetch),
+        broken=figures.broken(figures.transform, figures.fetch, figures.limits.transform),
         gone=part,
         verdict=f"the transform takes {percent(part)} of the time",
         evidence={"transform_share": part, "transform_seconds": float(figures.transform.mean())},
@@ -139,7 +142,7 @@ def collate(figures: Figures, count: WorkerCount | None) -> Finding | None:
     return _finding(
         figures,
         rule="collate",
-        broken=figures.broken(figures.collate > figures.limits.collate * figures.fetch),
+        broken=figures.broken(figures.collate, figures.fetch, figures.limits.collate),
         gone=part,
         verdict=f"collating takes {percent(part)} of the time",
         evidence={
@@ -154,7 +157,7 @@ def collate(figures: Figures, count: WorkerCount | None) -> Finding | None:
 
 def contention(figures: Figures, _count: WorkerCount | None) -> Finding | None:
     """Rule 6: workers are ready to run, and no CPU is free."""
-    part = share(figures.queued, figures.work)
+    part = share(figures.queued, figures.fetch)
     facts = figures.facts
     if part is None or part <= figures.limits.queued:
         return None
@@ -169,7 +172,7 @@ def contention(figures: Figures, _count: WorkerCount | None) -> Finding | None:
     return _finding(
         figures,
         rule="contention",
-        broken=figures.broken(figures.queued > figures.limits.queued * figures.work),
+        broken=figures.broken(figures.queued, figures.fetch, figures.limits.queued),
         gone=part,
         verdict=f"workers wait for a CPU {percent(part)} of the time: {cause}",
         evidence={"queued_share": part, "workers": facts.workers, "cores": facts.cores},
@@ -214,7 +217,7 @@ def _blocked_in_dataset(figures: Figures) -> float | None:
 
 
 def _blocked_batches(figures: Figures) -> float:
-    return figures.broken(figures.blocked > figures.limits.blocked * figures.work)
+    return figures.broken(figures.blocked, figures.work, figures.limits.blocked)
 
 
 def _from_storage(figures: Figures) -> float | None:

@@ -17,7 +17,6 @@ import pytest
 
 from readers.errors import OptionError
 from readers.monitor import LoaderMonitor
-from readers.monitor.attach import AttachedLoader
 from readers.monitor.failure import failures
 from readers.monitor.log_parser import parse_log
 from readers.monitor.record import UNKNOWN
@@ -67,7 +66,8 @@ def check_times(recording: Recording, epoch: int, delivered: list[Planted]) -> N
     for record in records:
         assert record.samples == BATCH
         assert record.cpu < record.fetch / 2
-        assert record.read_calls_bytes == record.storage_bytes == 0
+        assert record.storage_bytes == 0
+        assert record.read_calls_bytes < 4096, "a worker reads its tasks"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,8 @@ def test_an_epoch_that_ends_early(monitor: LoaderMonitor, options: dict[str, Any
 def test_no_line_of_the_log_is_lost(tmp_path: Path) -> None:
     lines: list[str] = []
     monitor = LoaderMonitor(log=lines.append, run=tmp_path / "run")
-    loader = monitor.attach(DataLoader(range(2000), num_workers=2))  # type: ignore[arg-type]
+    numbers: Any = range(2000)
+    loader = monitor.attach(DataLoader(numbers, num_workers=2))
     for number, _ in enumerate(loader):
         if number == 1500:
             break
@@ -261,13 +262,13 @@ def test_a_collector_that_fails_never_stops_training(
 
 def test_the_attached_loader_is_the_loader(monitor: LoaderMonitor) -> None:
     loader = planted_loader(2)
-    attached = monitor.attach(loader)
+    attached: Any = monitor.attach(loader)
     assert isinstance(attached, DataLoader)
     assert isinstance(loader.dataset, Samples)
     assert len(attached) == BATCHES
     assert attached.batch_size == BATCH
-    assert type(attached) is AttachedLoader
-    assert attached.monitor is monitor
+    assert type(attached).__name__ == "AttachedLoader"
+    assert vars(attached)["monitor"] is monitor
     other = LoaderMonitor()
     with pytest.raises(OptionError, match="a LoaderMonitor for each"):
         monitor.attach(loader)

@@ -10,6 +10,7 @@ from multiprocessing.context import ForkContext, ForkServerContext, SpawnContext
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pytest
 
 from readers.monitor.clock import StageClock
@@ -54,7 +55,7 @@ def test_stages_exclude_each_other_and_add_up(tmp_path: Path) -> None:
         clock.samples = 3
         clock.collate()
         collate = pause(0.006)
-        clock.end(1000)
+        clock.end(np.zeros(1000, np.uint8))
         wall = time.perf_counter_ns() - began
         planted.append((read, decode, other + read + decode, transform, collate))
         walls.append(wall)
@@ -131,6 +132,22 @@ def test_counters_tell_work_from_waiting_and_bytes_from_nothing(tmp_path: Path) 
     assert busy.cpu >= 30_000_000
     assert busy.read_calls_bytes >= 1_000_000
     assert busy.blocked <= 0.2 * busy.dataset
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_short_batches_are_counted_now_and_then(tmp_path: Path, *, alone: bool) -> None:
+    ring = RingWriter(tmp_path, kind=BATCHES, width=BATCH_WIDTH, worker=0)
+    clock = StageClock(ring, alone=alone)
+    for number in range(120):
+        clock.begin(number)
+        if number % 60 == 30:
+            pause(0.02)
+        clock.collate()
+        clock.end()
+    cpu = {record.batch: record.cpu for record in batches_in(tmp_path)}
+    assert list(cpu.values()).count(UNKNOWN) > 60
+    assert UNKNOWN not in {cpu[0], cpu[31], cpu[91]}
+    assert max(cpu.values()) < 10_000_000
 
 
 def make(source: ClockSource) -> None:

@@ -178,6 +178,11 @@ def test_two_causes_of_one_weight_are_both_named_the_larger_first() -> None:
     assert [finding.rule for finding in findings] == ["transform", "collate"]
 
 
+def test_decoding_on_a_machine_that_others_use_is_decoding_first() -> None:
+    shared = simulate(always(dataset=90, cpu=0.56, queued=0.42), facts=TWO_CORES)
+    assert [finding.rule for finding in diagnose(shared)] == ["decode", "contention"]
+
+
 def test_slow_samples_are_listed() -> None:
     recording = simulate(
         lambda batch, _: Plant(dataset=300, cpu=0.02) if batch % 10 == 7 else Plant()
