@@ -28,3 +28,6 @@ class Sample(NamedTuple):
     path: str
     """Path relative to the source that was packed, as the file system had it (bytes that are
     no UTF-8 as lone surrogates, see `os.fsdecode`)."""
+    segments: NDArray[np.uint16] | None = None
+    """Lengths in bytes, restart marker included, of the restart segments of a JPEG that was packed
+    with `--image region`, in order; None for every other image. See `readers.region`."""
