@@ -5,18 +5,12 @@ from __future__ import annotations
 import io
 import signal
 import sys
+from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
 import click
 
-from packer.commands.bench import bench
-from packer.commands.convert import convert
-from packer.commands.doctor import doctor
-from packer.commands.formats import formats
-from packer.commands.inspect import inspect
-from packer.commands.monitor import monitor
-from packer.commands.verify import verify
 from packer.version import __version__
 from readers.errors import OptionError, PackError, UnknownFormatError
 
@@ -24,14 +18,26 @@ _FAILED, _USAGE = 1, 2
 _SECONDS_BETWEEN_REMINDERS = 0.3
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Imports a command when it is asked for: some need much that the others do without."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return ["bench", "convert", "doctor", "formats", "inspect", "monitor", "verify"]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(context):
+            return None
+        command: click.Command = getattr(import_module(f"packer.commands.{name}"), name)
+        return command
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="packer")
 def packer() -> None:
     """Packs images into datasets that training reads fast, and proves them whole."""
-
-
-for command in (bench, convert, doctor, formats, inspect, monitor, verify):
-    packer.add_command(command)
 
 
 def main() -> None:

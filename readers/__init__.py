@@ -1,5 +1,8 @@
 """Read side: opens packed datasets for training."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from readers.dataset import Dataset
 from readers.errors import (
     CorruptDatasetError,
@@ -9,11 +12,13 @@ from readers.errors import (
     SampleError,
     UnsupportedVersionError,
 )
-from readers.loader import MonitoredLoader
-from readers.loading.transform import ImageTransform
 from readers.opening import open_dataset
 from readers.protocols import Reader, Source, read_many
 from readers.sample import Sample
+
+if TYPE_CHECKING:
+    from readers.loader import MonitoredLoader
+    from readers.loading.transform import ImageTransform
 
 __all__ = [
     "CorruptDatasetError",
@@ -31,3 +36,12 @@ __all__ = [
     "open_dataset",
     "read_many",
 ]
+
+_ON_DEMAND = {"ImageTransform": "readers.loading.transform", "MonitoredLoader": "readers.loader"}
+"""What takes long to import, and packing and reading do without."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
