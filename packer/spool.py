@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 import tempfile
 from array import array
 from contextlib import suppress
+from mmap import PROT_READ, mmap
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,16 @@ from numpy.typing import NDArray
 
 
 class Spool:
-    """A column of byte strings in an unnamed temporary file: first appended, then read."""
+    """A column of byte strings in an unnamed temporary file: first appended, then read.
+
+    Attributes:
+        data: All strings, one after the other, memory-mapped, once they are frozen.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=directory, buffering=1 << 16)  # noqa: SIM115 - closed by close()
         self._ends = array("q", [0])
+        self.data = memoryview(b"")
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -36,16 +40,11 @@ class Spool:
     def freeze(self) -> None:
         """Ends the appending; from now on the strings can be read."""
         self._file.flush()
+        if self.size:
+            self.data = memoryview(mmap(self._file.fileno(), self.size, prot=PROT_READ))
 
     def __getitem__(self, row: int) -> bytes:
-        start = self._ends[row]
-        return os.pread(self._file.fileno(), self._ends[row + 1] - start, start)
-
-    def data(self) -> memoryview:
-        """Gives all strings, one after the other, memory-mapped."""
-        if not self.size:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ))
+        return bytes(self.data[self._ends[row] : self._ends[row + 1]])
 
     def offsets(self) -> NDArray[np.int64]:
         """Gives where the strings start and end: int64, shape (strings + 1,)."""

@@ -127,5 +127,5 @@ def _reserve(twin: h5py.File, shape: tuple[int, ...], path: Path) -> None:
 
 
 def _write_texts(twin: h5py.File, name: str, texts: Spool) -> None:
-    twin.create_dataset(name, data=np.frombuffer(texts.data(), np.uint8))
+    twin.create_dataset(name, data=np.frombuffer(texts.data, np.uint8))
     twin.create_dataset(f"{name}_offsets", data=texts.offsets())

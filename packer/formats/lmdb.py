@@ -83,7 +83,7 @@ class LmdbShardWriter:
         return self._file.size // layout.PAGE
 
     def _key_order(self) -> NDArray[np.int64]:
-        buffers = [None, pa.py_buffer(self._keys.offsets()), pa.py_buffer(self._keys.data())]
+        buffers = [None, pa.py_buffer(self._keys.offsets()), pa.py_buffer(self._keys.data)]
         keys = pa.Array.from_buffers(pa.large_binary(), len(self._keys), buffers)
         order: NDArray[np.uint64] = pc.array_sort_indices(keys).to_numpy()
         return order.astype(np.int64)

@@ -153,15 +153,16 @@ class TreeBuilder:
         page = _NodePage(_LEAF, self._next_page)
         for node in nodes:
             data = _leaf_node(node)
-            if not page.fits(data):
+            start = page.add(data)
+            if start < 0:
                 yield page.render()
                 self._next_page += 1
                 page = _NodePage(_LEAF, self._next_page)
-            if page.is_empty:
+                start = page.add(data)
+            if start + len(data) == PAGE:
                 children.append((node.key, self._next_page))
-            start = page.add(data) + _NODE_HEADER + len(node.key)
-            at = -1 if node.flags & _NODE_BIG else self._next_page * PAGE + start
-            self.placed.append(at)
+            start += self._next_page * PAGE + _NODE_HEADER + len(node.key)
+            self.placed.append(-1 if node.flags & _NODE_BIG else start)
         if not children:
             return
         yield page.render()
@@ -194,19 +195,15 @@ class _NodePage:
         self._starts: list[int] = []
         self._upper = PAGE
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._starts
-
-    def fits(self, node: bytes) -> bool:
-        lower = PAGE_HEADER + 2 * (len(self._starts) + 1)
-        return lower <= self._upper - len(node)
-
     def add(self, node: bytes) -> int:
-        self._upper -= len(node)
-        self._body[self._upper : self._upper + len(node)] = node
-        self._starts.append(self._upper)
-        return self._upper
+        """Gives where on the page the node came to lie; -1 if it doesn't fit any more."""
+        start = self._upper - len(node)
+        if start < PAGE_HEADER + 2 * (len(self._starts) + 1):
+            return -1
+        self._body[start : self._upper] = node
+        self._upper = start
+        self._starts.append(start)
+        return start
 
     def render(self) -> bytes:
         count = len(self._starts)
