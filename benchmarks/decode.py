@@ -20,7 +20,7 @@ from packer.engines.local import worker_count
 from readers.registry import FORMATS
 
 _SIDE = 256
-_FILES = 4000
+_FILES = 8000
 _ALONE = 1000
 """Files that the bare loop decodes; its cost is scaled to all."""
 _ONE = "bare, one thread, times the cores"

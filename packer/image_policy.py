@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias, get_args
 
 from readers.errors import OptionError, UnsupportedVersionError
+from readers.fitting import Fit
 from readers.sample import JsonValue
 
 Check: TypeAlias = Literal["header", "decode"]
 Side: TypeAlias = Literal["shorter", "longer"]
-Fit: TypeAlias = Literal["crop", "pad"]
 Subsampling: TypeAlias = Literal["444", "422", "420", "440", "411", "gray"]
 
 MAX_JPEG_SIDE = 65_500
@@ -99,8 +99,6 @@ class Decode:
     """Height and width of all images, to which they are scaled up or down; None leaves each at
     its own size."""
     fit: Fit = "crop"
-    """How an image of another shape fits `size`: the middle of it that has the shape, or all of
-    it, in the middle of black."""
 
     def __post_init__(self) -> None:
         if self.size is not None:

@@ -6,21 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import simplejpeg
-from PIL import Image as PillowImage
 
 from packer.image_policy import MAX_JPEG_SIDE, Decode, ImagePolicy, Keep, Reencode, Resize
 from packer.protocols import Record
 from readers.checksum import digest
 from readers.decode import Decoded, decode_stored, orient
 from readers.errors import SampleError
+from readers.fitting import decoded_for, fitted, header_of, in_proportion, scaled, upright_size
 from readers.header import Encoded, ImageHeader, find_cut, image_type, read_header
-from readers.sample import Image, Pixels, Sample
+from readers.sample import Pixels, Sample
 
-_QUARTER_TURNED = 5
 _GRAY = (1, 2)
-_SCALED_DECODE_GAP = 2
-"""How many times the result's size a JPEG is decoded at, at least, before it is resized. At 2 the
-result is close to the one from full size, as Pillow's manual says of `reducing_gap`."""
 
 
 def prepare(
@@ -72,8 +68,8 @@ def _keep(sample: Sample, policy: Keep, max_pixels: int | None) -> Record:
 
 def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:
     image = sample.image
-    header = _header(image)
-    upright = _upright(header.height, header.width, header.orientation)
+    header = header_of(image)
+    upright = upright_size(header.height, header.width, header.orientation)
     size = _resized_size(upright, policy)
     if (
         size == upright
@@ -88,57 +84,20 @@ def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:
             f"{upright[1]} x {upright[0]} pixels would be enlarged to {size[1]} x {size[0]}, over "
             f"the limit of {MAX_JPEG_SIDE} a side and {max_pixels} in all (max_pixels)"
         )
-    decoded = _decoded(image, header, max_pixels, size)
-    return _jpeg_record(sample, _scaled(decoded, size), header, decoded, policy)
+    decoded = decoded_for(image, header, size, max_pixels=max_pixels)
+    return _jpeg_record(sample, scaled(decoded, size), header, decoded, policy)
 
 
 def _reencode(sample: Sample, policy: Reencode, max_pixels: int | None) -> Record:
-    header = _header(sample.image)
-    decoded = _decoded(sample.image, header, max_pixels, None)
+    header = header_of(sample.image)
+    decoded = decoded_for(sample.image, header, None, max_pixels=max_pixels)
     pixels = orient(decoded.pixels, decoded.orientation)
     return _jpeg_record(sample, pixels, header, decoded, policy)
 
 
 def _decode(sample: Sample, policy: Decode, max_pixels: int | None) -> Record:
-    header = _header(sample.image)
-    upright = _upright(header.height, header.width, header.orientation)
-    if policy.size is None:
-        decoded = _decoded(sample.image, header, max_pixels, None)
-        pixels = orient(decoded.pixels, decoded.orientation)
-    elif policy.fit == "crop":
-        covering = max(_sizes_in_proportion(upright, policy.size))
-        decoded = _decoded(sample.image, header, max_pixels, covering)
-        pixels = _cropped(decoded, policy.size)
-    else:
-        fitting = min(_sizes_in_proportion(upright, policy.size))
-        decoded = _decoded(sample.image, header, max_pixels, fitting)
-        pixels = _padded(_scaled(decoded, fitting), policy.size)
-    return _pixel_record(sample, pixels, decoded.decoder, decoded.note)
-
-
-def _header(image: Image) -> ImageHeader:
-    if isinstance(image, np.ndarray):
-        height, width, components = image.shape
-        return ImageHeader("pixels", height, width, 1, components)
-    return read_header(image)
-
-
-def _decoded(
-    image: Image, header: ImageHeader, max_pixels: int | None, upright_size: tuple[int, int] | None
-) -> Decoded:
-    """Makes pixels of an image, at least `_SCALED_DECODE_GAP` times as large as a given size."""
-    if isinstance(image, np.ndarray):
-        return Decoded(image, 1, None, None)
-    at_least = None
-    if upright_size is not None:
-        height, width = _upright(*upright_size, header.orientation)
-        at_least = height * _SCALED_DECODE_GAP, width * _SCALED_DECODE_GAP
-    return decode_stored(image, header, max_pixels=max_pixels, at_least=at_least)
-
-
-def _upright(height: int, width: int, orientation: int) -> tuple[int, int]:
-    """Gives the size after the turn, and of that the size before it."""
-    return (width, height) if orientation >= _QUARTER_TURNED else (height, width)
+    decoded = fitted(sample.image, policy.size, policy.fit, max_pixels=max_pixels)
+    return _pixel_record(sample, decoded.pixels, decoded.decoder, decoded.note)
 
 
 def _resized_size(upright: tuple[int, int], policy: Resize) -> tuple[int, int]:
@@ -146,67 +105,7 @@ def _resized_size(upright: tuple[int, int], policy: Resize) -> tuple[int, int]:
     if side <= policy.side and not policy.enlarge:
         return upright
     height, width = upright
-    return _in_proportion(height, policy.side, side), _in_proportion(width, policy.side, side)
-
-
-def _sizes_in_proportion(
-    upright: tuple[int, int], size: tuple[int, int]
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Scales a size to the height and to the width of another.
-
-    The larger of the two covers the other, the smaller fits into it; tuples compare in that order.
-    """
-    to_height = size[0], _in_proportion(upright[1], size[0], upright[0])
-    to_width = _in_proportion(upright[0], size[1], upright[1]), size[1]
-    return to_height, to_width
-
-
-def _in_proportion(length: int, target: int, reference: int) -> int:
-    """Computes length * target / reference, rounded half up, at least 1."""
-    return max(1, (2 * length * target + reference) // (2 * reference))
-
-
-def _scaled(decoded: Decoded, size: tuple[int, int]) -> Pixels:
-    """Scales all of an image to an upright size and turns it."""
-    stored = _upright(*size, decoded.orientation)
-    pixels = decoded.pixels
-    if pixels.shape[:2] != stored:
-        pixels = _resampled(pixels, stored, (0, 0, pixels.shape[1], pixels.shape[0]))
-    return orient(pixels, decoded.orientation)
-
-
-def _cropped(decoded: Decoded, size: tuple[int, int]) -> Pixels:
-    """Scales the middle of an image that has the shape of an upright size, and turns it."""
-    height, width = _upright(*size, decoded.orientation)
-    pixels = decoded.pixels
-    rows, columns = pixels.shape[:2]
-    if (rows, columns) != (height, width):
-        used_rows = min(rows, columns * height / width)
-        used_columns = min(columns, rows * width / height)
-        top, left = (rows - used_rows) / 2, (columns - used_columns) / 2
-        box = (left, top, left + used_columns, top + used_rows)
-        pixels = _resampled(pixels, (height, width), box)
-    return orient(pixels, decoded.orientation)
-
-
-def _padded(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Puts an image into the middle of black."""
-    rows, columns = pixels.shape[:2]
-    if (rows, columns) == size:
-        return pixels
-    top, left = (size[0] - rows) // 2, (size[1] - columns) // 2
-    canvas = np.zeros((*size, 3), np.uint8)
-    canvas[top : top + rows, left : left + columns] = pixels
-    return canvas
-
-
-def _resampled(
-    pixels: Pixels, size: tuple[int, int], box: tuple[float, float, float, float]
-) -> Pixels:
-    """Resamples the part `box` (left, top, right, bottom) to `size` (height, width)."""
-    image = PillowImage.fromarray(pixels)
-    resized = image.resize((size[1], size[0]), PillowImage.Resampling.BICUBIC, box=box)
-    return np.asarray(resized)
+    return in_proportion(height, policy.side, side), in_proportion(width, policy.side, side)
 
 
 def _undecoded_record(sample: Sample, image: Encoded, header: ImageHeader) -> Record:

@@ -12,7 +12,6 @@ from packer.commands.parameters import Command, PictureSize
 from packer.image_policy import (
     Check,
     Decode,
-    Fit,
     ImagePolicy,
     Keep,
     Reencode,
@@ -20,6 +19,7 @@ from packer.image_policy import (
     Side,
     Subsampling,
 )
+from readers.fitting import Fit
 
 _POLICIES: dict[str, type[ImagePolicy]] = {
     "keep": Keep,

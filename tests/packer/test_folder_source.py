@@ -26,6 +26,7 @@ from readers.errors import (
     SourceError,
     StorageError,
 )
+from readers.sample import Sample
 
 _JPEG = b"\xff\xd8\xff\xe0"
 
@@ -54,7 +55,7 @@ def test_classes_are_the_first_level_in_plain_sort_and_files_come_before_sub_fol
     assert source.classes == ("10", "2", "B", "_x", "b")
     assert _keys(source) == ["10/1", "2/1", "B/1", "_x/1", "b/a", "b/y", "b/z/1"]
     sample = source[-1]
-    assert sample == ("b/z/1", _JPEG + b"b/z/1.jpg", 4, {}, "b/z/1.jpg")
+    assert sample == Sample("b/z/1", _JPEG + b"b/z/1.jpg", 4, {}, "b/z/1.jpg")
     assert source.path(6) == "b/z/1.jpg"
     for index in (7, -8):
         with pytest.raises(IndexError):
