@@ -8,7 +8,7 @@ from packer.options import ConvertOptions
 from packer.progress import Progress
 from packer.sources.opening import open_source
 from packer.verify import Report, verify
-from packer.version import __version__
+from readers.version import __version__
 
 __all__ = [
     "Comparison",

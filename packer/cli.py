@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import click
 
-from packer.version import __version__
 from readers.errors import OptionError, PackError, UnknownFormatError
+from readers.version import __version__
 
 _FAILED, _USAGE = 1, 2
 _SECONDS_BETWEEN_REMINDERS = 0.3

@@ -20,17 +20,18 @@ from packer.index_file import write_index
 from packer.journal import DoneShard, Journal, Rows, Tally, shard_name
 from packer.options import ConvertOptions
 from packer.pipeline import Outcome, Pipeline
-from packer.plan import fingerprint, libraries, packing_order
+from packer.plan import libraries, packing_order
 from packer.progress import Meter, OnProgress
 from packer.protocols import Contents, PackSource, Record, ShardWriter
-from packer.shard_file import write_whole
-from packer.version import __version__
 from packer.workspace import Workspace
 from readers.checksum import digest_parts
+from readers.durable import write_whole
 from readers.errors import OptionError, PackError, SourceError, StorageError, StorageFullError
 from readers.manifest import MANIFEST, VERSION, File, Manifest, Shard
 from readers.opening import open_dataset
+from readers.plan import fingerprint
 from readers.registry import FormatEntry, format_entry, load
+from readers.version import __version__
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias, get_args
 
 from readers.errors import OptionError, UnsupportedVersionError
-from readers.fitting import Fit
+from readers.fitting import DECODERS, INTERPOLATION, PIXELS, Fit, describe
 from readers.sample import JsonValue
 
 Check: TypeAlias = Literal["header", "decode"]
@@ -18,12 +18,6 @@ MAX_JPEG_SIDE = 65_500
 """Largest height and width that libjpeg writes."""
 _MAX_QUALITY = 100
 
-_DECODERS: list[JsonValue] = ["simplejpeg", "pillow"]
-_PIXELS = (
-    "8-bit RGB turned upright by EXIF orientation; gray in three channels; CMYK to RGB without "
-    "colour profile; alpha dropped; high byte of 16-bit samples; first frame"
-)
-_INTERPOLATION = "bicubic, antialiased, from a JPEG decoded at 1, 1/2, 1/4 or 1/8 of its size"
 _ENCODER = "simplejpeg"
 
 
@@ -130,17 +124,15 @@ def gives_pixels(policy: ImagePolicy) -> bool:
 
 def to_json(policy: ImagePolicy) -> dict[str, JsonValue]:
     """Describes for the manifest how the images were made; depends on the options only."""
-    facts: dict[str, JsonValue] = {"name": policy_name(policy)}
-    for name, value in asdict(policy).items():
-        facts[name] = list(value) if isinstance(value, tuple) else value
+    if isinstance(policy, Decode):
+        return describe(policy.size, policy.fit)
+    facts: dict[str, JsonValue] = {"name": policy_name(policy)} | asdict(policy)
     if isinstance(policy, Keep):
         return facts
-    facts["decoders"] = _DECODERS
-    facts["pixels"] = _PIXELS
-    if isinstance(policy, Resize) or (isinstance(policy, Decode) and policy.size is not None):
-        facts["interpolation"] = _INTERPOLATION
-    if not gives_pixels(policy):
-        facts["encoder"] = _ENCODER
+    facts |= {"decoders": DECODERS, "pixels": PIXELS}
+    if isinstance(policy, Resize):
+        facts["interpolation"] = INTERPOLATION
+    facts["encoder"] = _ENCODER
     return facts
 
 

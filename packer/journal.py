@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from packer.protocols import Record
-from packer.shard_file import write_whole
+from readers.durable import write_whole
 from readers.header import IMAGE_TYPES
 from readers.index import COLUMNS, SCHEMA
 from readers.manifest import File, Shard, Skipped

@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.image_policy import ImagePolicy, Keep
-from packer.version import __version__
-from readers.checksum import digest
-from readers.manifest import VERSION
+from readers.fitting import LIBRARIES
 from readers.permutation import permutation
 from readers.registry import FormatEntry
-from readers.sample import JsonValue
-
-
-def fingerprint(
-    entry: FormatEntry,
-    source: str,
-    options: Mapping[str, JsonValue],
-    libraries: Mapping[str, str],
-) -> str:
-    """Names a plan: equal for equal sources, options and versions, which give equal bytes."""
-    plan: dict[str, object] = {
-        "format": entry.name,
-        "version": entry.version,
-        "manifest": VERSION,
-        "packer": __version__,
-        "source": source,
-        "options": options,
-        "libraries": libraries,
-    }
-    return digest(json.dumps(plan, sort_keys=True).encode()).hex()
 
 
 def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
     """Gives the versions of the libraries that the bytes depend on."""
-    names = {*entry.shapes_bytes, *(() if isinstance(policy, Keep) else ("pillow", "simplejpeg"))}
+    names = {*entry.shapes_bytes, *(() if isinstance(policy, Keep) else LIBRARIES)}
     return {name: importlib.metadata.version(name) for name in sorted(names)}
 
 

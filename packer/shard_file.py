@@ -169,23 +169,3 @@ def write_array(path: Path, head: bytes, values: NDArray[np.generic]) -> File:
     except OSError:
         file.abandon()
         raise
-
-
-def sync_directory(path: Path) -> None:
-    """Flushes a directory's entries to the medium."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a small file so that it is there whole or not at all, and on the medium."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)

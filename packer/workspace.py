@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from packer.claim import Claim
-from packer.shard_file import sync_directory, write_whole
+from readers.durable import sync_directory, write_whole
 from readers.errors import DatasetBusyError, DatasetExistsError, OptionError, StorageError
 from readers.manifest import MANIFEST, File
 

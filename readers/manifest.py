@@ -25,6 +25,7 @@ VERSION = 1
 
 _SEALED = re.compile(rb'(.*),\n "checksum": "([0-9a-f]{32})"\n\}\n', re.DOTALL)
 _LARGEST = (1 << 63) - 1
+_NOT_PACKED = {"skipped", "left out"}
 _OPTIONS = {"image", "shuffle", "max_pixels", "on_error"}
 
 
@@ -103,6 +104,17 @@ class Manifest:
     """Kind and fingerprint of the source, and what was left out of it."""
     ledger: tuple[Skipped, ...]
     """Every file that was skipped, kept although it is bad, or remarkable."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the samples, for whoever packs them again: images, keys, labels, fields, order."""
+        content = [self.index.checksum, self.classes, list(self.fields.items())]
+        return digest(json.dumps(content).encode()).hex()
+
+    @property
+    def not_packed(self) -> tuple[Skipped, ...]:
+        """What was left out of the source."""
+        return tuple(item for item in self.ledger if item.action in _NOT_PACKED)
 
     def to_json(self) -> str:
         """Serializes it; the same manifest always gives the same text."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from packer.protocols import SourceReport
-from readers.checksum import digest
 from readers.dataset import Dataset
 from readers.manifest import Manifest
 from readers.sample import Sample
-
-_NOT_PACKED = {"skipped", "left out"}
 
 
 class PackedSource:
@@ -26,11 +22,8 @@ class PackedSource:
         self.fields: Mapping[str, str] = manifest.fields
         self.pixels = manifest.pixels
         self.shape = manifest.shape
-        self.report = SourceReport(
-            notes=tuple(item for item in manifest.ledger if item.action in _NOT_PACKED)
-        )
-        content = [manifest.index.checksum, manifest.classes, list(manifest.fields.items())]
-        self.fingerprint = digest(json.dumps(content).encode()).hex()
+        self.report = SourceReport(notes=manifest.not_packed)
+        self.fingerprint = manifest.fingerprint
 
     @property
     def manifest(self) -> Manifest:
