@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.image_policy import ImagePolicy, Keep
-from readers.fitting import LIBRARIES
+from readers import fitting
 from readers.permutation import permutation
 from readers.registry import FormatEntry
 
 
 def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
     """Gives the versions of the libraries that the bytes depend on."""
-    names = {*entry.shapes_bytes, *(() if isinstance(policy, Keep) else LIBRARIES)}
-    return {name: importlib.metadata.version(name) for name in sorted(names)}
+    found = {name: importlib.metadata.version(name) for name in entry.shapes_bytes}
+    if not isinstance(policy, Keep):
+        found |= fitting.libraries()
+    return dict(sorted(found.items()))
 
 
 def packing_order(samples: int, seed: int | None) -> NDArray[np.int64]:

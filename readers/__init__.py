@@ -19,6 +19,7 @@ from readers.sample import Sample
 if TYPE_CHECKING:
     from readers.loader import MonitoredLoader
     from readers.loading.transform import ImageTransform
+    from readers.pixel_cache import PixelCache
 
 __all__ = [
     "CorruptDatasetError",
@@ -28,6 +29,7 @@ __all__ = [
     "ImageTransform",
     "MonitoredLoader",
     "PackError",
+    "PixelCache",
     "Reader",
     "Sample",
     "SampleError",
@@ -37,7 +39,11 @@ __all__ = [
     "read_many",
 ]
 
-_ON_DEMAND = {"ImageTransform": "readers.loading.transform", "MonitoredLoader": "readers.loader"}
+_ON_DEMAND = {
+    "ImageTransform": "readers.loading.transform",
+    "MonitoredLoader": "readers.loader",
+    "PixelCache": "readers.pixel_cache",
+}
 """What takes long to import, and packing and reading do without."""
 
 

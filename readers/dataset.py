@@ -97,7 +97,32 @@ class Dataset:
             IndexError: There is no such sample.
             CorruptDatasetError: The dataset is damaged at one of them.
         """
-        return self._ready().read(self._rows(indices))
+        return self._ready().read(self.rows(indices))
+
+    def rows(self, indices: Sequence[int] | NDArray[np.int64], /) -> list[int]:
+        """Gives positions as numbers from 0 on.
+
+        Raises:
+            IndexError: There is no such sample.
+        """
+        rows = np.asarray(indices)
+        if rows.size == 0:
+            return []
+        if rows.ndim != 1 or rows.dtype.kind not in "iuO":
+            raise TypeError(f"indices must be a sequence of integers, not {indices!r}")
+        if rows.dtype.kind == "O" or int(rows.min()) < 0 or int(rows.max()) >= len(self):
+            return [self._row(index) for index in rows.tolist()]
+        found: list[int] = rows.tolist()
+        return found
+
+    def sample(self, row: int, image: Image) -> Sample:
+        """Gives a sample without reading its image, with another one in its place.
+
+        Raises:
+            CorruptDatasetError: The index is damaged there.
+        """
+        records = self._ready()
+        return records.sample(row, self.index.labels.item(row), image)
 
     def close(self) -> None:
         """Gives back files and mappings. Closing twice is fine; reading afterwards raises."""
@@ -138,17 +163,6 @@ class Dataset:
         if not 0 <= row < samples:
             raise IndexError(f"sample {index} of {samples} in {self._root}")
         return row
-
-    def _rows(self, indices: Sequence[int] | NDArray[np.int64]) -> list[int]:
-        rows = np.asarray(indices)
-        if rows.size == 0:
-            return []
-        if rows.ndim != 1 or rows.dtype.kind not in "iuO":
-            raise TypeError(f"indices must be a sequence of integers, not {indices!r}")
-        if rows.dtype.kind == "O" or int(rows.min()) < 0 or int(rows.max()) >= len(self):
-            return [self._row(index) for index in rows.tolist()]
-        found: list[int] = rows.tolist()
-        return found
 
 
 def _reopen(root: Path, copy: bool, check: Check, seal: bytes) -> Dataset:  # noqa: FBT001 - pickle's
@@ -202,12 +216,13 @@ class _Records:
             OpenFiles(folder, files, CopiedFile) if copy else OpenFiles(folder, files, MappedFile)
         )
         self._classes = len(manifest.classes)
+        self._has_fields = bool(manifest.fields)
         self._check = check
         self._checked = bytearray(-(-manifest.samples // 8))
 
     def read(self, rows: list[int]) -> list[Sample]:
         index, files, opened = self.index, self._files, self._open
-        pixels, has_fields = self._manifest.pixels, bool(self._manifest.fields)
+        pixels = self._manifest.pixels
         checks, checked = self._check != "never", self._checked
         numbers, offsets, lengths, labels = index.places(rows)
         images: list[Image] = []
@@ -223,18 +238,21 @@ class _Records:
         for row, label, image in zip(rows, labels, images, strict=True):
             if checks and not checked[row >> 3] >> (row & 7) & 1:
                 self._hold_against_checksum(row, image)
-            if label >= self._classes:
-                raise self._corrupt(row, f"its label {label} is none of {self._classes} classes")
-            samples.append(
-                Sample(
-                    index.key(row),
-                    self._shaped(row, image) if isinstance(image, np.ndarray) else image,
-                    label if label >= 0 else None,
-                    index.extra(row) if has_fields else {},
-                    index.path(row),
-                )
-            )
+            shaped = self._shaped(row, image) if isinstance(image, np.ndarray) else image
+            samples.append(self.sample(row, label, shaped))
         return samples
+
+    def sample(self, row: int, label: int, image: Image) -> Sample:
+        index = self.index
+        if label >= self._classes:
+            raise self._corrupt(row, f"its label {label} is none of {self._classes} classes")
+        return Sample(
+            index.key(row),
+            image,
+            label if label >= 0 else None,
+            index.extra(row) if self._has_fields else {},
+            index.path(row),
+        )
 
     def _hold_against_checksum(self, row: int, image: Image) -> None:
         data = image.data if isinstance(image, np.ndarray) else image

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -21,10 +22,9 @@ PIXELS = (
     "colour profile; alpha dropped; high byte of 16-bit samples; first frame"
 )
 INTERPOLATION = "bicubic, antialiased, from a JPEG decoded at 1, 1/2, 1/4 or 1/8 of its size"
-LIBRARIES = ("pillow", "simplejpeg")
-"""Those whose version decides what the pixels are."""
+TURNED = (5, 6, 7, 8)
+"""The orientations by which height and width change places."""
 
-_QUARTER_TURNED = 5
 _SCALED_DECODE_GAP = 2
 """How many times the result's size a JPEG is decoded at, at least, before it is resized. At 2 the
 result is close to the one from full size, as Pillow's manual says of `reducing_gap`."""
@@ -76,6 +76,11 @@ def describe(size: tuple[int, int] | None, fit: Fit) -> dict[str, JsonValue]:
     return facts if size is None else facts | {"interpolation": INTERPOLATION}
 
 
+def libraries() -> dict[str, str]:
+    """Gives the versions of the libraries that decide what the pixels are."""
+    return {name: importlib.metadata.version(name) for name in ("pillow", "simplejpeg")}
+
+
 def header_of(image: Image) -> ImageHeader:
     """Reads the header of an encoded image, or makes up that of pixels."""
     if isinstance(image, np.ndarray):
@@ -86,7 +91,7 @@ def header_of(image: Image) -> ImageHeader:
 
 def upright_size(height: int, width: int, orientation: int) -> tuple[int, int]:
     """Gives the size after the turn, and of that the size before it."""
-    return (width, height) if orientation >= _QUARTER_TURNED else (height, width)
+    return (width, height) if orientation in TURNED else (height, width)
 
 
 def decoded_for(

@@ -124,6 +124,10 @@ class Index:
             self.labels[rows].tolist(),
         )
 
+    def column(self, name: str) -> pa.Array:
+        """Gives a column of `COLUMNS` as Arrow holds it."""
+        return self._batch.column(name)
+
     def key(self, row: int) -> str:
         """Gives the key of a sample."""
         return self._text(self._keys, row, "strict")
