@@ -1,0 +1,110 @@
+"""Rewrites a JPEG without loss so that regions of it can be decoded by themselves.
+
+The quantised coefficients stay what they are. They are coded anew as one baseline scan (T.81, F.1)
+with Huffman tables of the shortest code, and restart markers every few MCUs, at which a decoder can
+begin. Baseline and progressive JPEGs of 8 bits with one component or three come out the same way;
+everything else is refused, and so is whatever libjpeg would warn of or mend, since two decoders may
+mend it in two ways.
+
+Application data and comments stay, in order. What follows the end of the image is dropped, and with
+it an index of further pictures there (MPF, CIPA DC-007). Needs numba; nothing else of the package
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.recode.coefficients import Coefficients, decode_coefficients
+from packer.recode.markers import (
+    DHT,
+    DRI,
+    EOI,
+    FRAMES,
+    SOF_BASELINE,
+    SOF_EXTENDED,
+    SOI,
+    SOS,
+    Frame,
+    Markers,
+)
+from packer.recode.scan import code_scan
+from readers.header import Encoded
+
+__all__ = ["Coefficients", "Recoded", "coefficients_of", "recode"]
+
+_START = bytes((0xFF, SOI))
+_END = bytes((0xFF, EOI))
+_APP2, _MPF = 0xE2, b"MPF\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Recoded:
+    """A rewritten JPEG."""
+
+    jpeg: bytes
+    segments: NDArray[np.uint16]
+    """Length in bytes of each restart segment, in order, with the marker that ends it; the last one
+    without the end of the image."""
+
+
+def recode(jpeg: Encoded, *, max_pixels: int | None) -> Recoded:
+    """Rewrites a JPEG.
+
+    Takes 2 bytes of memory a coefficient: 6 a pixel at most, 3 with 4:2:0 subsampling.
+
+    Args:
+        jpeg: The file.
+        max_pixels: Limit of height x width, checked before memory is taken; None for no limit.
+
+    Returns:
+        The rewritten file, whose coefficients are the same; rewriting it again changes nothing.
+
+    Raises:
+        NotRecodableError: It can't be rewritten; the message is the reason in a few words.
+    """
+    markers = Markers(jpeg)
+    coefficients = decode_coefficients(markers, max_pixels)
+    scan = code_scan(coefficients)
+    parts = [_START, *_head(markers, coefficients.frame)]
+    parts += [_segment(DHT, table) for table in scan.tables]
+    parts += [_segment(DRI, scan.interval.to_bytes(2, "big")), _scan_header(coefficients.frame)]
+    return Recoded(b"".join([*parts, scan.pixels.data, _END]), scan.lengths)
+
+
+def coefficients_of(jpeg: Encoded, *, max_pixels: int | None) -> Coefficients:
+    """Gives the quantised coefficients of a JPEG that can be rewritten.
+
+    Raises:
+        NotRecodableError: It can't be rewritten.
+    """
+    return decode_coefficients(Markers(jpeg), max_pixels)
+
+
+def _head(markers: Markers, frame: Frame) -> Iterator[bytes]:
+    """Gives the segments that stay, and the frame header among them as that of a baseline frame.
+
+    A baseline frame has quantisation tables of one byte an entry only (T.81, B.2.4.1).
+    """
+    plain = all(markers.quantised[one.quantisation] == 1 for one in frame.components)
+    for kept in markers.kept:
+        if kept.marker in FRAMES:
+            yield _segment(SOF_BASELINE if plain else SOF_EXTENDED, kept.content)
+        elif not (kept.marker == _APP2 and kept.content.startswith(_MPF)):
+            yield _segment(kept.marker, kept.content)
+
+
+def _scan_header(frame: Frame) -> bytes:
+    content = bytearray([len(frame.components)])
+    for number, one in enumerate(frame.components):
+        table = min(number, 1)
+        content += bytes((one.id, table << 4 | table))
+    return _segment(SOS, bytes([*content, 0, 63, 0]))
+
+
+def _segment(marker: int, content: bytes) -> bytes:
+    return bytes((0xFF, marker)) + (len(content) + 2).to_bytes(2, "big") + content
