@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from packer.recode.markers import (
     Scan,
     damaged,
 )
-from packer.recode.progressive import decode_ac, decode_dc, refine_ac
+from packer.recode.progressive import decode_ac, decode_dc, refine_ac, refine_dc
 from packer.recode.sequential import decode_sequential
 from packer.recode.status import check
 from readers.errors import NotRecodableError
@@ -32,24 +33,67 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Coefficients:
-    """The quantised coefficients of a picture.
+class _Plane:
+    """Where the blocks of a component lie."""
 
-    Attributes:
-        frame: The frame header.
-        mcus: MCUs of the picture, where all components are in one scan.
-        columns: MCUs of a row.
-        layout: A row for each component: blocks of an MCU horizontally and vertically, blocks of a
-            row of `blocks`, its first block there, and the blocks that it has horizontally and
-            vertically; the others there only fill up the last MCUs. int64, shape (components, 6).
-        blocks: int16, shape (blocks, 64), zigzag order.
-    """
+    horizontal: int
+    """Blocks of an MCU horizontally."""
+    vertical: int
+    first: int
+    """Number of the first block."""
+    stride: int
+    """Blocks of a row, with those that fill up the last MCU."""
+    columns: int
+    """Blocks of a row that show something."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """The quantised coefficients of a picture."""
 
     frame: Frame
     mcus: int
+    """MCUs of the picture, where all components are in one scan."""
     columns: int
-    layout: NDArray[np.int64]
+    """MCUs of a row."""
+    planes: tuple[_Plane, ...]
+    """One a component."""
     blocks: NDArray[np.int16]
+    """All blocks of one component, row by row, after those of the other: int16, shape (blocks, 64),
+    zigzag order."""
+
+    def units(self, components: Sequence[int] | None = None) -> NDArray[np.int64]:
+        """Describes the blocks of an MCU, in the order in which they are coded.
+
+        Args:
+            components: Those of the scan; None for all. A scan of one component has one block an
+                MCU, and none that show nothing.
+
+        Returns:
+            int64, shape (blocks of an MCU, 6): position of the component in the scan; number of
+            the block of the first MCU; blocks from there to the MCU below, and to the MCU on the
+            right; rows of MCUs in which it shows something, and columns.
+        """
+        chosen = self.planes if components is None else [self.planes[one] for one in components]
+        if len(chosen) == 1:
+            (plane,) = chosen
+            return np.array([[0, plane.first, plane.stride, 1, plane.rows, plane.columns]])
+        return np.array(
+            [
+                (
+                    component,
+                    plane.first + i * plane.stride + j,
+                    plane.vertical * plane.stride,
+                    plane.horizontal,
+                    -(-(plane.rows - i) // plane.vertical),
+                    -(-(plane.columns - j) // plane.horizontal),
+                )
+                for component, plane in enumerate(chosen)
+                for i in range(plane.vertical)
+                for j in range(plane.horizontal)
+            ]
+        )
 
 
 def decode_coefficients(markers: Markers, max_pixels: int | None) -> Coefficients:
@@ -94,17 +138,18 @@ def _empty(frame: Frame, nbytes: int, max_pixels: int | None) -> Coefficients:
     wide, high = (max(each) for each in zip(*factors, strict=True))
     columns = -(-frame.width // (8 * wide))
     rows = -(-frame.height // (8 * high))
-    layout = np.empty((len(factors), 6), np.int64)
+    planes = []
     blocks = 0
-    for row, (horizontal, vertical) in zip(layout, factors, strict=True):
+    for horizontal, vertical in factors:
         own_columns = -(-frame.width * horizontal // (8 * wide))
         own_rows = -(-frame.height * vertical // (8 * high))
-        row[:] = horizontal, vertical, columns * horizontal, blocks, own_columns, own_rows
-        blocks += columns * horizontal * rows * vertical
+        stride = columns * horizontal
+        planes.append(_Plane(horizontal, vertical, blocks, stride, own_columns, own_rows))
+        blocks += stride * rows * vertical
     if blocks > _MOST_BLOCKS_A_BYTE * nbytes:
         raise damaged(f"{nbytes} bytes for {frame.width} x {frame.height} pixels")
     return Coefficients(
-        frame, rows * columns, columns, layout, np.zeros((blocks, _BLOCK), np.int16)
+        frame, rows * columns, columns, tuple(planes), np.zeros((blocks, _BLOCK), np.int16)
     )
 
 
@@ -140,7 +185,7 @@ class _Sequential:
         )
 
     def finish(self) -> None:
-        if len(self._seen) < len(self._into.layout):
+        if len(self._seen) < len(self._into.planes):
             raise damaged("a component that isn't coded")
 
 
@@ -148,25 +193,22 @@ class _Progressive:
     def __init__(self, markers: Markers, coefficients: Coefficients) -> None:
         self._markers = markers
         self._into = coefficients
-        self._known = np.full((len(coefficients.layout), _BLOCK), _UNKNOWN)
+        self._known = np.full((len(coefficients.planes), _BLOCK), _UNKNOWN)
         """Bit down to which each coefficient of each component is known."""
 
     def read(self, scan: Scan) -> None:
         self._progress(scan)
         coded = _Coded(self._markers, self._into, scan)
-        if scan.first == 0:
-            tables = np.zeros((len(scan.components), TABLE_SIZE), np.int32)
-            if not scan.high:
-                tables = _derived(self._markers.dc, scan.dc_tables, _LARGEST_DC_SYMBOL)
-            status = decode_dc(
-                *coded.arguments, tables, bool(scan.high), scan.low, self._into.blocks
-            )
-        else:
+        blocks = self._into.blocks
+        if scan.first:
             (table,) = _derived(self._markers.ac, scan.ac_tables, _LARGEST_AC_SYMBOL)
             decode = refine_ac if scan.high else decode_ac
-            status = decode(
-                *coded.arguments, table, scan.first, scan.last, scan.low, self._into.blocks
-            )
+            status = decode(*coded.arguments, table, scan.first, scan.last, scan.low, blocks)
+        elif scan.high:
+            status = refine_dc(*coded.arguments, scan.low, blocks)
+        else:
+            tables = _derived(self._markers.dc, scan.dc_tables, _LARGEST_DC_SYMBOL)
+            status = decode_dc(*coded.arguments, tables, scan.low, blocks)
         check(status)
 
     def finish(self) -> None:
@@ -195,12 +237,10 @@ class _Coded:
     """The coded pixels of a scan, without stuffing; moves the markers to their end."""
 
     def __init__(self, markers: Markers, coefficients: Coefficients, scan: Scan) -> None:
-        layout = coefficients.layout[list(scan.components)]
         mcus, columns = coefficients.mcus, coefficients.columns
         if len(scan.components) == 1:
-            columns, rows = layout[0, 4:].tolist()
-            mcus = columns * rows
-            layout[0, :2] = 1
+            plane = coefficients.planes[scan.components[0]]
+            mcus, columns = plane.rows * plane.columns, plane.columns
         interval = min(markers.interval, mcus) or mcus
         data = np.frombuffer(markers.data, np.uint8)
         bits = np.empty(len(data) - markers.position + PADDING, np.uint8)
@@ -208,7 +248,8 @@ class _Coded:
         end = unstuff(data, markers.position, bits, bounds)
         check(end)
         markers.position = end
-        self.arguments = bits, bounds, interval, mcus, columns, layout
+        units = coefficients.units(scan.components)
+        self.arguments = bits, bounds, interval, mcus, columns, units
 
 
 def _derived(

@@ -1,5 +1,9 @@
 """Kernels that code coefficients as one baseline scan with restart markers (T.81, F.1.2).
 
+First the AC coefficients of each block become runs, in the same memory, and the symbols of the code
+are counted on the way; then the DC coefficients are counted, which depend on where restarts are;
+then all is coded.
+
 Blocks that only fill up the last MCU of a row or a column show nothing; they are coded as cheaply
 as can be, like the block before and without AC coefficients, whatever the source had there. The
 first component uses Huffman tables number 0, the others number 1.
@@ -13,26 +17,92 @@ from numpy.typing import NDArray
 from packer.recode.compiling import compiled
 from packer.recode.status import OUT_OF_RANGE
 
-MOST_BITS_DC = 11
-MOST_BITS_AC = 10
+_BLOCK = 64
+_BITS_DC, _BITS_AC = 11, 10
 """Bits of the largest values that 8-bit samples give (T.81, F.1.2.1.2 and F.1.2.2.1)."""
-
-_SIZES = np.array([value.bit_length() for value in range(1 << MOST_BITS_DC)], np.uint8)
+_LARGEST_DC, _LARGEST_AC = (1 << _BITS_DC) - 1, (1 << _BITS_AC) - 1
+_SIZES = np.array([value.bit_length() for value in range(1 << _BITS_DC)], np.uint8)
 """Bits of a magnitude."""
-_LARGEST_DC = (1 << MOST_BITS_DC) - 1
-_LARGEST_AC = (1 << MOST_BITS_AC) - 1
-_ZEROS_16 = 0xF0
-_END_OF_BLOCK = 0x00
-_FOUR_ZEROS = np.uint64(0)
-_WORD_BITS = 32
-_WORD = np.uint64((1 << _WORD_BITS) - 1)
-_BYTE = np.uint64(0xFF)
+
+_SIXTEEN_ZEROS, _END_OF_BLOCK = 0xF0, 0x00
+_LONGEST_RUN = 15
+_NO_VALUES = np.uint64(0)
+_BYTE, _WORD = np.uint64(0xFF), np.uint64(0xFFFF_FFFF)
+_MARKED = 0xFF
+
+
+@compiled("int64(int16[::1], uint64[::1], int64[::1])")
+def _block_to_runs(
+    block: NDArray[np.int16], words: NDArray[np.uint64], counts: NDArray[np.int64]
+) -> int:
+    """Rewrites a block's AC coefficients as runs and counts their symbols; gives 0 or a status."""
+    filled = 1
+    before = 0
+    for word in range(_BLOCK // 4):
+        if words[word] == _NO_VALUES:
+            continue
+        for k in range(max(1, 4 * word), 4 * word + 4):
+            value = np.int64(block[k])
+            if value == 0:
+                continue
+            magnitude = abs(value)
+            if magnitude > _LARGEST_AC:
+                return OUT_OF_RANGE
+            run = k - before - 1
+            before = k
+            while run > _LONGEST_RUN:
+                counts[_SIXTEEN_ZEROS] += 1
+                block[filled] = _LONGEST_RUN
+                filled += 1
+                run -= 16
+            counts[run << 4 | np.int64(_SIZES[magnitude])] += 1
+            block[filled] = value << 4 | run
+            filled += 1
+    if before < _BLOCK - 1:
+        counts[_END_OF_BLOCK] += 1
+        block[filled] = 0
+    return 0
+
+
+@compiled("int64(int16[:, ::1], uint64[:, ::1], int64[:, ::1], int64, int64[:, ::1])")
+def ac_to_runs(
+    blocks: NDArray[np.int16],
+    words: NDArray[np.uint64],
+    units: NDArray[np.int64],
+    mcus: int,
+    counts: NDArray[np.int64],
+) -> int:
+    """Rewrites AC coefficients as runs and counts their symbols.
+
+    Args:
+        blocks: The coefficients, see `packer.recode.coefficients.Coefficients`. After the DC
+            coefficient come value << 4 | zeros before it, where 15 without a value stands for 16
+            zeros, and 0 at the end of a block that doesn't end in a value.
+        words: The same memory, four coefficients a number: uint64, shape (blocks, 16).
+        units: The blocks of an MCU, see `Coefficients.units`.
+        mcus: MCUs of the picture.
+        counts: Takes how often each symbol of the two tables occurs: int64, shape (2, 256).
+
+    Returns:
+        0, or a negative status.
+    """
+    for unit in range(len(units)):
+        component, first, down, right, rows, columns = units[unit]
+        count = counts[min(component, 1)]
+        count[_END_OF_BLOCK] += mcus - rows * columns
+        for row in range(rows):
+            for column in range(columns):
+                number = first + row * down + column * right
+                status = _block_to_runs(blocks[number], words[number], count)
+                if status < 0:
+                    return status
+    return 0
 
 
 @compiled("int64(int16[:, ::1], int64[:, ::1], int64, int64, int64, int64[:, ::1])")
 def count_dc(
     blocks: NDArray[np.int16],
-    layout: NDArray[np.int64],
+    units: NDArray[np.int64],
     mcus: int,
     columns: int,
     interval: int,
@@ -41,88 +111,35 @@ def count_dc(
     """Counts the symbols of the DC coefficients.
 
     Args:
-        blocks: See `packer.recode.coefficients.Coefficients`, like the next three.
-        layout: See there.
-        mcus: See there.
-        columns: See there.
+        blocks: As for `ac_to_runs`, before or after it.
+        units: As for `ac_to_runs`.
+        mcus: As for `ac_to_runs`.
+        columns: MCUs of a row.
         interval: MCUs of a restart segment.
-        counts: Takes how often each symbol of the two tables occurs: int64, shape (2, 256).
+        counts: As for `ac_to_runs`.
 
     Returns:
         0, or a negative status.
     """
-    last = np.zeros(len(layout), np.int64)
+    last = np.zeros(len(units), np.int64)
     for mcu in range(mcus):
         row = mcu // columns
         column = mcu - row * columns
         if mcu % interval == 0:
             last[:] = 0
-        for component in range(len(layout)):
-            wide = layout[component, 0]
-            high = layout[component, 1]
+        for unit in range(len(units)):
+            component = units[unit, 0]
             table = min(component, 1)
-            for i in range(row * high, (row + 1) * high):
-                first = layout[component, 3] + i * layout[component, 2]
-                for j in range(column * wide, (column + 1) * wide):
-                    if i >= layout[component, 5] or j >= layout[component, 4]:
-                        counts[table, 0] += 1
-                        continue
-                    value = np.int64(blocks[first + j, 0])
-                    magnitude = abs(value - last[component])
-                    last[component] = value
-                    if magnitude > _LARGEST_DC:
-                        return OUT_OF_RANGE
-                    counts[table, _SIZES[magnitude]] += 1
-    return 0
-
-
-@compiled("int64(int16[:, ::1], uint64[:, ::1], int64[:, ::1], int64, int64[:, ::1])")
-def count_ac(
-    blocks: NDArray[np.int16],
-    words: NDArray[np.uint64],
-    layout: NDArray[np.int64],
-    mcus: int,
-    counts: NDArray[np.int64],
-) -> int:
-    """Counts the symbols of the AC coefficients, which no restart changes.
-
-    Args:
-        blocks: As for `count_dc`.
-        words: The same memory, four coefficients a number: uint64, shape (blocks, 16).
-        layout: As for `count_dc`.
-        mcus: As for `count_dc`.
-        counts: Takes how often each symbol of the two tables occurs: int64, shape (2, 256).
-
-    Returns:
-        0, or a negative status.
-    """
-    for component in range(len(layout)):
-        count = counts[min(component, 1)]
-        shown = layout[component, 4] * layout[component, 5]
-        count[_END_OF_BLOCK] += mcus * layout[component, 0] * layout[component, 1] - shown
-        for i in range(layout[component, 5]):
-            first = layout[component, 3] + i * layout[component, 2]
-            for j in range(first, first + layout[component, 4]):
-                block = blocks[j]
-                word = words[j]
-                before = 0
-                for quarter in range(16):
-                    if word[quarter] == _FOUR_ZEROS:
-                        continue
-                    for k in range(max(1, 4 * quarter), 4 * quarter + 4):
-                        magnitude = abs(np.int64(block[k]))
-                        if magnitude == 0:
-                            continue
-                        if magnitude > _LARGEST_AC:
-                            return OUT_OF_RANGE
-                        run = k - before - 1
-                        before = k
-                        if run > 15:
-                            count[_ZEROS_16] += run >> 4
-                            run &= 15
-                        count[run << 4 | np.int64(_SIZES[magnitude])] += 1
-                if before != 63:
-                    count[_END_OF_BLOCK] += 1
+            if row >= units[unit, 4] or column >= units[unit, 5]:
+                counts[table, 0] += 1
+                continue
+            number = units[unit, 1] + row * units[unit, 2] + column * units[unit, 3]
+            value = np.int64(blocks[number, 0])
+            magnitude = abs(value - last[component])
+            if magnitude > _LARGEST_DC:
+                return OUT_OF_RANGE
+            last[component] = value
+            counts[table, _SIZES[magnitude]] += 1
     return 0
 
 
@@ -130,19 +147,19 @@ def count_ac(
 def _put(
     out: NDArray[np.uint8], filled: int, held: np.uint64, waiting: int, code: int, length: int
 ) -> tuple[int, np.uint64, int]:
-    """Adds at most 32 bits to those that wait, fewer than 32, and writes 32 of them."""
+    """Adds at most 32 bits to those that wait, fewer than 32, and writes 32 if there are."""
     held = held << np.uint64(length) | np.uint64(code)
     waiting += length
-    if waiting < _WORD_BITS:
+    if waiting < 32:  # noqa: PLR2004 - bits of a word
         return filled, held, waiting
-    waiting -= _WORD_BITS
+    waiting -= 32
     word = np.int64((held >> np.uint64(waiting)) & _WORD)
     if word & ~(word + 0x01010101) & 0x80808080:  # perhaps a byte FF
         for shift in (24, 16, 8, 0):
             byte = (word >> shift) & 0xFF
             out[filled] = byte
             filled += 1
-            if byte == 0xFF:
+            if byte == _MARKED:
                 out[filled] = 0
                 filled += 1
     else:
@@ -151,6 +168,44 @@ def _put(
         out[filled + 2] = (word >> 8) & 0xFF
         out[filled + 3] = word & 0xFF
         filled += 4
+    return filled, held, waiting
+
+
+@compiled("Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64, int64)")
+def _put_value(
+    out: NDArray[np.uint8], filled: int, held: np.uint64, waiting: int, code: int, value: int
+) -> tuple[int, np.uint64, int]:
+    """Adds a code, given as length << 16 | code, and the bits of a value (T.81, F.1.2.1)."""
+    size = np.int64(_SIZES[abs(value)])
+    if value < 0:
+        value += (1 << size) - 1
+    bits = (code & 0xFFFF) << size | value
+    return _put(out, filled, held, waiting, bits, (code >> 16) + size)
+
+
+@compiled("Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64[::1], int16[::1])")
+def _put_runs(
+    out: NDArray[np.uint8],
+    filled: int,
+    held: np.uint64,
+    waiting: int,
+    codes: NDArray[np.int64],
+    block: NDArray[np.int16],
+) -> tuple[int, np.uint64, int]:
+    """Adds the AC coefficients of a block."""
+    reached = 0
+    for k in range(1, _BLOCK):
+        run = np.int64(block[k])
+        value = run >> 4
+        run &= 15
+        reached += run + 1
+        if run == 0 and value == 0:
+            code = codes[_END_OF_BLOCK]
+            return _put(out, filled, held, waiting, code & 0xFFFF, code >> 16)
+        code = codes[run << 4 | np.int64(_SIZES[abs(value)])]
+        filled, held, waiting = _put_value(out, filled, held, waiting, code, value)
+        if reached == _BLOCK - 1:
+            break
     return filled, held, waiting
 
 
@@ -165,20 +220,19 @@ def _end(out: NDArray[np.uint8], filled: int, held: np.uint64, waiting: int) -> 
         byte = np.int64((held >> np.uint64(waiting)) & _BYTE)
         out[filled] = byte
         filled += 1
-        if byte == 0xFF:
+        if byte == _MARKED:
             out[filled] = 0
             filled += 1
     return filled
 
 
 @compiled(
-    "int64(int16[:, ::1], uint64[:, ::1], int64[:, ::1], int64, int64, int64,"
-    " int64[:, ::1], int64[:, ::1], uint8[::1], int64[::1])"
+    "int64(int16[:, ::1], int64[:, ::1], int64, int64, int64, int64[:, ::1], int64[:, ::1],"
+    " uint8[::1], int64[::1])"
 )
 def encode(
     blocks: NDArray[np.int16],
-    words: NDArray[np.uint64],
-    layout: NDArray[np.int64],
+    units: NDArray[np.int64],
     mcus: int,
     columns: int,
     interval: int,
@@ -190,12 +244,11 @@ def encode(
     """Codes a scan whose symbols were counted.
 
     Args:
-        blocks: As for `count_dc`, like `layout`, `mcus`, `columns` and `interval`.
-        words: As for `count_ac`.
-        layout: See `blocks`.
-        mcus: See `blocks`.
-        columns: See `blocks`.
-        interval: See `blocks`.
+        blocks: As `ac_to_runs` left them.
+        units: As for `count_dc`, like the next three.
+        mcus: See there.
+        columns: See there.
+        interval: See there.
         dc_codes: Code of each symbol of the two tables as length << 16 | code: int64, shape
             (2, 256).
         ac_codes: The same for the AC coefficients.
@@ -206,78 +259,39 @@ def encode(
     Returns:
         Bytes written to `out`.
     """
-    last = np.zeros(len(layout), np.int64)
+    last = np.zeros(len(units), np.int64)
     filled = 0
-    began = 0
     held = np.uint64(0)
     waiting = 0
-    for mcu in range(mcus):
-        row = mcu // columns
-        column = mcu - row * columns
-        if mcu and mcu % interval == 0:
-            segment = mcu // interval - 1
-            filled = _end(out, filled, held, waiting)
-            out[filled] = 0xFF
-            out[filled + 1] = 0xD0 + segment % 8
-            filled += 2
-            lengths[segment] = filled - began
-            began = filled
-            held = np.uint64(0)
-            waiting = 0
-            last[:] = 0
-        for component in range(len(layout)):
-            wide = layout[component, 0]
-            high = layout[component, 1]
-            dc_code = dc_codes[min(component, 1)]
-            ac_code = ac_codes[min(component, 1)]
-            for i in range(row * high, (row + 1) * high):
-                first = layout[component, 3] + i * layout[component, 2]
-                for j in range(column * wide, (column + 1) * wide):
-                    value = last[component]
-                    shown = i < layout[component, 5] and j < layout[component, 4]
-                    if shown:
-                        value = np.int64(blocks[first + j, 0])
-                    value, last[component] = value - last[component], value
-                    size = np.int64(_SIZES[abs(value)])
-                    if value < 0:
-                        value += (1 << size) - 1
-                    code = dc_code[size]
-                    filled, held, waiting = _put(
-                        out, filled, held, waiting,
-                        (code & 0xFFFF) << size | value, (code >> 16) + size,
-                    )  # fmt: skip
-                    before = 0
-                    if shown:
-                        block = blocks[first + j]
-                        word = words[first + j]
-                        for quarter in range(16):
-                            if word[quarter] == _FOUR_ZEROS:
-                                continue
-                            for k in range(max(1, 4 * quarter), 4 * quarter + 4):
-                                value = np.int64(block[k])
-                                if value == 0:
-                                    continue
-                                run = k - before - 1
-                                before = k
-                                while run > 15:
-                                    code = ac_code[_ZEROS_16]
-                                    filled, held, waiting = _put(
-                                        out, filled, held, waiting, code & 0xFFFF, code >> 16
-                                    )
-                                    run -= 16
-                                size = np.int64(_SIZES[abs(value)])
-                                if value < 0:
-                                    value += (1 << size) - 1
-                                code = ac_code[run << 4 | size]
-                                filled, held, waiting = _put(
-                                    out, filled, held, waiting,
-                                    (code & 0xFFFF) << size | value, (code >> 16) + size,
-                                )  # fmt: skip
-                    if before != 63:
-                        code = ac_code[_END_OF_BLOCK]
+    for segment in range(len(lengths)):
+        began = filled
+        last[:] = 0
+        for mcu in range(segment * interval, min(mcus, (segment + 1) * interval)):
+            row = mcu // columns
+            column = mcu - row * columns
+            for unit in range(len(units)):
+                component = units[unit, 0]
+                table = min(component, 1)
+                if row >= units[unit, 4] or column >= units[unit, 5]:
+                    for code in (dc_codes[table, 0], ac_codes[table, _END_OF_BLOCK]):
                         filled, held, waiting = _put(
                             out, filled, held, waiting, code & 0xFFFF, code >> 16
                         )
-    filled = _end(out, filled, held, waiting)
-    lengths[len(lengths) - 1] = filled - began
+                    continue
+                number = units[unit, 1] + row * units[unit, 2] + column * units[unit, 3]
+                value = np.int64(blocks[number, 0]) - last[component]
+                last[component] += value
+                code = dc_codes[table, _SIZES[abs(value)]]
+                filled, held, waiting = _put_value(out, filled, held, waiting, code, value)
+                filled, held, waiting = _put_runs(
+                    out, filled, held, waiting, ac_codes[table], blocks[number]
+                )
+        filled = _end(out, filled, held, waiting)
+        held = np.uint64(0)
+        waiting = 0
+        if segment < len(lengths) - 1:
+            out[filled] = 0xFF
+            out[filled + 1] = 0xD0 + segment % 8
+            filled += 2
+        lengths[segment] = filled - began
     return filled

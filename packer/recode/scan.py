@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.recode.coefficients import Coefficients
-from packer.recode.encode import count_ac, count_dc, encode
+from packer.recode.encode import ac_to_runs, count_dc, encode
 from packer.recode.huffman import optimal_table
 from packer.recode.interval import LONGEST, intervals
 from packer.recode.status import check
@@ -38,28 +38,26 @@ class CodedScan:
 
 
 def code_scan(coefficients: Coefficients) -> CodedScan:
-    """Codes all components in one scan.
+    """Codes all components in one scan, and uses up the coefficients' memory.
 
     Raises:
         NotRecodableError: A coefficient is too large for 8-bit samples, or an MCU takes more bytes
             than the length of a segment can say.
     """
-    picture = coefficients
-    words = picture.blocks.view(np.uint64)
-    used = min(2, len(picture.layout))
-    counts = np.zeros((2, _SYMBOLS), np.int64)
-    check(count_ac(picture.blocks, words, picture.layout, picture.mcus, counts))
-    ac = _Tables(_AC, counts[:used])
-    rows = _dc_tables(picture, picture.columns, used)
-    for interval in intervals(picture.columns, picture.mcus, (ac.bits + rows.bits) // 8):
-        dc = _dc_tables(picture, interval, used)
+    picture, units = coefficients, coefficients.units()
+    counts = _no_counts(picture)
+    check(ac_to_runs(picture.blocks, picture.blocks.view(np.uint64), units, picture.mcus, counts))
+    ac = _Tables(_AC, counts)
+    dc = _dc_tables(picture, units, picture.columns)
+    for interval in intervals(picture.columns, picture.mcus, (ac.bits + dc.bits) // 8):
+        dc = _dc_tables(picture, units, interval)
         segments = picture.mcus // interval
         room = 2 * ((ac.bits + dc.bits) // 8) + _SEGMENT_ROOM * (segments + 1)
         out = np.empty(room, np.uint8)
         lengths = np.empty(segments, np.int64)
         filled = encode(
-            picture.blocks, words, picture.layout, picture.mcus, picture.columns, interval,
-            dc.codes, ac.codes, out, lengths,
+            picture.blocks, units, picture.mcus, picture.columns, interval, dc.codes, ac.codes,
+            out, lengths,
         )  # fmt: skip
         if int(lengths.max()) <= LONGEST:
             tables = (*dc.contents, *ac.contents)
@@ -67,11 +65,14 @@ def code_scan(coefficients: Coefficients) -> CodedScan:
     raise NotRecodableError(f"an MCU of more than {LONGEST} bytes")
 
 
-def _dc_tables(picture: Coefficients, interval: int, used: int) -> _Tables:
-    counts = np.zeros((2, _SYMBOLS), np.int64)
-    blocks, layout = picture.blocks, picture.layout
-    check(count_dc(blocks, layout, picture.mcus, picture.columns, interval, counts))
-    return _Tables(_DC, counts[:used])
+def _no_counts(picture: Coefficients) -> NDArray[np.int64]:
+    return np.zeros((min(2, len(picture.planes)), _SYMBOLS), np.int64)
+
+
+def _dc_tables(picture: Coefficients, units: NDArray[np.int64], interval: int) -> _Tables:
+    counts = _no_counts(picture)
+    check(count_dc(picture.blocks, units, picture.mcus, picture.columns, interval, counts))
+    return _Tables(_DC, counts)
 
 
 class _Tables:
