@@ -25,6 +25,10 @@ _PIXELS = (
 )
 _INTERPOLATION = "bicubic, antialiased, from a JPEG decoded at 1, 1/2, 1/4 or 1/8 of its size"
 _ENCODER = "simplejpeg"
+_REWRITING = (
+    "the coefficients of a JPEG, coded again as one baseline scan with restart markers and optimal "
+    "Huffman tables; a file for which that isn't safe is kept as it is"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +112,35 @@ class Decode:
         _check_choice("fit", self.fit, get_args(Fit))
 
 
-ImagePolicy: TypeAlias = Keep | Resize | Reencode | Decode
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Stores every JPEG rewritten so that regions of it decode by themselves; pixels stay the same.
+
+    What can't be rewritten, JPEG or not, is stored byte for byte. Needs numba.
+    """
+
+
+ImagePolicy: TypeAlias = Keep | Region | Resize | Reencode | Decode
 
 _BY_NAME: dict[str, Callable[..., ImagePolicy]] = {
     "keep": Keep,
+    "region": Region,
     "resize": Resize,
     "reencode": Reencode,
     "decode": Decode,
 }
-_RULES = frozenset({"name", "decoders", "pixels", "interpolation", "encoder"})
+_RULES = frozenset({"name", "decoders", "pixels", "interpolation", "encoder", "rewriting"})
 """What `to_json` tells beside the options."""
 
 
 def policy_name(policy: ImagePolicy) -> str:
     """Names a policy as the manifest and the command line do: `keep`, `resize` and so on."""
     return type(policy).__name__.lower()
+
+
+def keeps_pixels(policy: ImagePolicy) -> bool:
+    """Says whether a policy stores images without touching their pixels."""
+    return isinstance(policy, Keep | Region)
 
 
 def gives_pixels(policy: ImagePolicy) -> bool:
@@ -136,6 +154,9 @@ def to_json(policy: ImagePolicy) -> dict[str, JsonValue]:
     for name, value in asdict(policy).items():
         facts[name] = list(value) if isinstance(value, tuple) else value
     if isinstance(policy, Keep):
+        return facts
+    if isinstance(policy, Region):
+        facts["rewriting"] = _REWRITING
         return facts
     facts["decoders"] = _DECODERS
     facts["pixels"] = _PIXELS

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.image_policy import ImagePolicy, Keep
+from packer.image_policy import ImagePolicy, keeps_pixels
 from packer.version import __version__
 from readers.checksum import digest
 from readers.manifest import VERSION
@@ -39,7 +39,7 @@ def fingerprint(
 
 def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
     """Gives the versions of the libraries that the bytes depend on."""
-    names = {*entry.shapes_bytes, *(() if isinstance(policy, Keep) else ("pillow", "simplejpeg"))}
+    names = {*entry.shapes_bytes, *(() if keeps_pixels(policy) else ("pillow", "simplejpeg"))}
     return {name: importlib.metadata.version(name) for name in sorted(names)}
 
 

@@ -139,6 +139,7 @@ class MemorySource:
     fields: Mapping[str, str] = field(default_factory=dict)
     kind: str = "memory"
     pixels: bool = False
+    segments: bool = False
     shape: tuple[int, int, int] | None = None
     report: SourceReport = field(default_factory=SourceReport)
     fingerprint: str = "0"

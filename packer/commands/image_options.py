@@ -16,6 +16,7 @@ from packer.image_policy import (
     ImagePolicy,
     Keep,
     Reencode,
+    Region,
     Resize,
     Side,
     Subsampling,
@@ -23,6 +24,7 @@ from packer.image_policy import (
 
 _POLICIES: dict[str, type[ImagePolicy]] = {
     "keep": Keep,
+    "region": Region,
     "resize": Resize,
     "reencode": Reencode,
     "decode": Decode,
@@ -32,7 +34,8 @@ _OPTIONS = (
     click.option(
         "--image",
         type=click.Choice(list(_POLICIES)),
-        help="keep: the bytes untouched (default); resize: to JPEGs of --side pixels; reencode: to "
+        help="keep: the bytes untouched (default); region: JPEGs rewritten without loss, so that "
+        "crops decode without the rest; resize: to JPEGs of --side pixels; reencode: to "
         "JPEGs of --quality; decode: to pixels, for npy (default there) and hdf5.",
     ),
     click.option("--side", type=click.IntRange(min=1), help="resize: pixels of the side."),

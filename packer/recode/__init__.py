@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import simplejpeg
 from numpy.typing import NDArray
 
 from packer.recode.coefficients import Coefficients, decode_coefficients
@@ -33,6 +34,7 @@ from packer.recode.markers import (
     Markers,
 )
 from packer.recode.scan import code_scan
+from readers.errors import NotRecodableError
 from readers.header import Encoded
 
 __all__ = ["Coefficients", "Recoded", "coefficients_of", "recode"]
@@ -69,6 +71,7 @@ def recode(jpeg: Encoded, *, max_pixels: int | None) -> Recoded:
     """
     markers = Markers(jpeg)
     coefficients = decode_coefficients(markers, max_pixels)
+    _check_head(jpeg)
     scan = code_scan(coefficients)
     parts = [_START, *_head(markers, coefficients.frame)]
     parts += [_segment(DHT, table) for table in scan.tables]
@@ -83,6 +86,14 @@ def coefficients_of(jpeg: Encoded, *, max_pixels: int | None) -> Coefficients:
         NotRecodableError: It can't be rewritten.
     """
     return decode_coefficients(Markers(jpeg), max_pixels)
+
+
+def _check_head(jpeg: Encoded) -> None:
+    """Refuses sampling, colour and ICC markers that libjpeg-turbo warns of or doesn't know."""
+    try:
+        simplejpeg.decode_jpeg_header(jpeg, strict=True)
+    except ValueError as error:
+        raise NotRecodableError(f"libjpeg-turbo refuses its head: {error}") from error
 
 
 def _head(markers: Markers, frame: Frame) -> Iterator[bytes]:

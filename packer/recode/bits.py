@@ -26,6 +26,8 @@ PADDING = 64 * (16 + 15) // 8 + 8
 TABLE_SIZE = 1024 + 17 + 17 + 256
 """Entries of a table for decoding, see `derive`."""
 
+_MARKED, _RST, _CYCLE = 0xFF, 0xD0, 8
+_MOST_SYMBOLS = 256
 _FAST_BITS = 10
 _LIMITS = 1 << _FAST_BITS
 _OFFSETS = _LIMITS + 17
@@ -34,7 +36,6 @@ _LONGEST = 16
 
 _FAST_SHIFT = np.uint64(64 - _FAST_BITS)
 _CODE_SHIFT = np.uint64(64 - _LONGEST)
-_ALL_BITS = np.int64(64)
 
 
 @compiled("int64(Array(uint8, 1, 'C', readonly=True), int64, uint8[::1], int64[::1])")
@@ -61,7 +62,7 @@ def unstuff(
     bounds[0] = 0
     while position < size:
         byte = data[position]
-        if byte != 0xFF:
+        if byte != _MARKED:
             bits[filled] = byte
             filled += 1
             position += 1
@@ -73,7 +74,7 @@ def unstuff(
             filled += 1
             position += 1
             continue
-        while position < size and data[position] == 0xFF:
+        while position < size and data[position] == _MARKED:
             position += 1
         if position >= size:
             break
@@ -82,12 +83,12 @@ def unstuff(
             return STRAY_MARKER
         segment += 1
         bounds[min(segment, segments)] = filled
-        if not (0xD0 <= code <= 0xD7 and segment < segments):
+        if not (_RST <= code < _RST + _CYCLE and segment < segments):
             if segment < segments:
                 return NO_RESTART
             bits[filled : filled + PADDING] = 0
             return marker
-        if code != 0xD0 + (segment - 1) % 8:
+        if code != _RST + (segment - 1) % _CYCLE:
             return WRONG_RESTART
         position += 1
     return CUT_SHORT
@@ -114,7 +115,7 @@ def derive(table: NDArray[np.uint8], largest: int, derived: NDArray[np.int32]) -
     for length in range(1, _LONGEST + 1):
         derived[_OFFSETS + length] = number - code
         for _ in range(table[length - 1]):
-            if number >= 256 or _LONGEST + number >= len(table):
+            if number >= _MOST_SYMBOLS or _LONGEST + number >= len(table):
                 return BAD_TABLE
             symbol = table[_LONGEST + number]
             if symbol > largest or code >= (1 << length) - 1:
@@ -135,7 +136,7 @@ def derive(table: NDArray[np.uint8], largest: int, derived: NDArray[np.int32]) -
 def window(bits: NDArray[np.uint8], position: int) -> np.uint64:
     """Reads 57 bits or more, at the upper end of 64."""
     at = position >> 3
-    word = (
+    word: np.uint64 = (
         np.uint64(bits[at]) << np.uint64(56)
         | np.uint64(bits[at + 1]) << np.uint64(48)
         | np.uint64(bits[at + 2]) << np.uint64(40)
@@ -145,7 +146,8 @@ def window(bits: NDArray[np.uint8], position: int) -> np.uint64:
         | np.uint64(bits[at + 6]) << np.uint64(8)
         | np.uint64(bits[at + 7])
     )
-    return word << np.uint64(position & 7)
+    shifted: np.uint64 = word << np.uint64(position & 7)
+    return shifted
 
 
 @compiled("int64(uint64, int32[::1])")
@@ -155,21 +157,21 @@ def code_in(word: np.uint64, derived: NDArray[np.int32]) -> int:
     Returns:
         Its length << 8 | its symbol; 0 if there is none.
     """
-    found = np.int64(derived[np.int64(word >> _FAST_SHIFT)])
+    found = int(derived[np.int64(word >> _FAST_SHIFT)])
     if found:
         return found
-    code = np.int64(word >> _CODE_SHIFT)
+    code = int(word >> _CODE_SHIFT)
     for length in range(_FAST_BITS + 1, _LONGEST + 1):
         if code < derived[_LIMITS + length]:
             number = derived[_OFFSETS + length] + (code >> (_LONGEST - length))
-            return length << 8 | np.int64(derived[_SYMBOLS + number])
+            return length << 8 | int(derived[_SYMBOLS + number])
     return 0
 
 
 @compiled("int64(uint64, int64, int64)")
 def number_in(word: np.uint64, skipped: int, size: int) -> int:
     """Reads an unsigned number of `size` bits, 1 to 16, after `skipped` others."""
-    return np.int64((word << np.uint64(skipped)) >> np.uint64(_ALL_BITS - size))
+    return int((word << np.uint64(skipped)) >> np.uint64(64 - size))
 
 
 @compiled("int64(uint64, int64, int64)")

@@ -23,8 +23,8 @@ def intervals(columns: int, mcus: int, nbytes: int) -> Iterator[int]:
     Args:
         columns: MCUs of a row, 1 to 8191 (65535 pixels in blocks of 8).
         mcus: MCUs of the picture.
-        nbytes: Size of the coded pixels with a segment a row. It depends on nothing but the picture,
-            so that a rewritten file is rewritten to itself.
+        nbytes: Size of the coded pixels with a segment a row. It depends on nothing but the
+            picture, so that a rewritten file is rewritten to itself.
     """
     divisors = [one for one in range(1, columns + 1) if columns % one == 0]
     affordable = nbytes // (_SEGMENT_COST * _SHARE)

@@ -17,7 +17,7 @@ FRAMES = frozenset({SOF_BASELINE, SOF_EXTENDED, SOF_PROGRESSIVE})
 _APP_FIRST, _APP_LAST, _COM = 0xE0, 0xEF, 0xFE
 _RST_FIRST, _RST_LAST, _TEM = 0xD0, 0xD7, 0x01
 _PREFIX = 0xFF
-_REFUSED_FRAMES = {
+_REFUSED = {
     0xC3: "lossless",
     0xC5: "hierarchical",
     0xC6: "hierarchical",
@@ -30,6 +30,7 @@ _REFUSED_FRAMES = {
     0xCD: "arithmetic coding",
     0xCE: "arithmetic coding",
     0xCF: "arithmetic coding",
+    DNL: "height told after the coded pixels (DNL)",
     0xDE: "hierarchical",
     0xDF: "hierarchical",
 }
@@ -168,23 +169,23 @@ class Markers:
             if len(content) != 2:  # noqa: PLR2004 - a 16-bit number
                 raise damaged("restart interval of another length")
             self.interval = int.from_bytes(content, "big")
-        elif marker in FRAMES:
+        elif marker in _REFUSED:
+            raise NotRecodableError(_REFUSED[marker])
+        else:
+            self._keep(marker, content)
+
+    def _keep(self, marker: int, content: bytes) -> None:
+        if self.scan is not None:
+            raise NotRecodableError(f"segment FF{marker:02X} between scans")
+        if marker in FRAMES:
             if self.frame is not None:
                 raise NotRecodableError("more than one frame")
             self.frame = _read_frame(marker, content)
-            self.kept.append(Segment(marker, content))
-        elif marker in _REFUSED_FRAMES:
-            raise NotRecodableError(_REFUSED_FRAMES[marker])
-        elif marker == DNL:
-            raise NotRecodableError("height told after the coded pixels (DNL)")
-        elif marker == DQT or _APP_FIRST <= marker <= _APP_LAST or marker == _COM:
-            if self.scan is not None:
-                raise NotRecodableError(f"segment FF{marker:02X} between scans")
-            if marker == DQT:
-                self._check_quantisation(content)
-            self.kept.append(Segment(marker, content))
-        else:
+        elif marker == DQT:
+            self._check_quantisation(content)
+        elif not (_APP_FIRST <= marker <= _APP_LAST or marker == _COM):
             raise NotRecodableError(f"segment FF{marker:02X} of an unknown kind")
+        self.kept.append(Segment(marker, content))
 
     def _check_quantisation(self, content: bytes) -> None:
         while content:

@@ -66,9 +66,7 @@ def decode_dc(
     return 0
 
 
-@compiled(
-    "int64(uint8[::1], int64[::1], int64, int64, int64, int64[:, ::1], int64, int16[:, ::1])"
-)
+@compiled("int64(uint8[::1], int64[::1], int64, int64, int64, int64[:, ::1], int64, int16[:, ::1])")
 def refine_dc(
     bits: NDArray[np.uint8],
     bounds: NDArray[np.int64],
@@ -98,7 +96,9 @@ def refine_dc(
     return 0
 
 
-@compiled("UniTuple(int64, 2)(uint8[::1], int64, int64, int32[::1], int64, int64, int64, int16[::1])")
+@compiled(
+    "UniTuple(int64, 2)(uint8[::1], int64, int64, int32[::1], int64, int64, int64, int16[::1])"
+)
 def _decode_block(
     bits: NDArray[np.uint8],
     position: int,

@@ -15,7 +15,7 @@ _LARGEST = 32_767
 
 
 @compiled("int64(uint8[::1], int64, int64, int32[::1], int32[::1], int64, int16[::1])")
-def _decode_block(
+def _decode_block(  # noqa: C901, PLR0911 - one loop, and a status for each way to fail
     bits: NDArray[np.uint8],
     position: int,
     end: int,

@@ -26,10 +26,13 @@ class PackedSource:
         self.fields: Mapping[str, str] = manifest.fields
         self.pixels = manifest.pixels
         self.shape = manifest.shape
+        self.segments = manifest.segments is not None
         self.report = SourceReport(
             notes=tuple(item for item in manifest.ledger if item.action in _NOT_PACKED)
         )
         content = [manifest.index.checksum, manifest.classes, list(manifest.fields.items())]
+        if manifest.segments is not None:
+            content.append(manifest.segments.checksum)
         self.fingerprint = digest(json.dumps(content).encode()).hex()
 
     @property
