@@ -14,7 +14,7 @@ from readers.header import Encoded
 
 
 class Recoded(Protocol):
-    """A rewritten JPEG, see `packer.recode.Recoded`."""
+    """A rewritten JPEG, see `packer.recode.recode.Recoded`."""
 
     @property
     def jpeg(self) -> bytes:
@@ -26,7 +26,7 @@ class Recoded(Protocol):
 
 
 class Recode(Protocol):
-    """Rewrites a JPEG, see `packer.recode.recode`."""
+    """Rewrites a JPEG, see `packer.recode.recode.recode`."""
 
     def __call__(self, jpeg: Encoded, /, *, max_pixels: int | None) -> Recoded:
         """Rewrites one."""
@@ -40,7 +40,7 @@ def load_recode() -> Recode:
         MissingDependencyError: numba isn't installed, or doesn't fit the other packages.
     """
     try:
-        return cast("Recode", importlib.import_module("packer.recode").recode)
+        return cast("Recode", importlib.import_module("packer.recode.recode").recode)
     except ImportError as error:
         raise MissingDependencyError(
             f"--image region needs numba ({error}): pip install 'dataset-packer[region]'"

@@ -108,6 +108,12 @@ class Manifest:
     """Restart segments of rewritten JPEGs, see `readers.segments`; None where there are none, and
     then no member of the text."""
 
+    @property
+    def bytes(self) -> int:
+        """Size of all files but the manifest."""
+        tables = self.index.bytes + (0 if self.segments is None else self.segments.bytes)
+        return sum(shard.bytes for shard in self.shards) + tables
+
     def to_json(self) -> str:
         """Serializes it; the same manifest always gives the same text."""
         facts = asdict(self)

@@ -188,7 +188,7 @@ def _pack(
 
 def _facts(destination: Path, source: PackSource, seconds: float) -> dict[str, JsonValue]:
     with open_dataset(destination) as dataset:
-        manifest = dataset.manifest
+        manifest, segments = dataset.manifest, dataset.segments
     actions = Counter(item.action for item in manifest.ledger)
     return {
         "dataset": str(destination),
@@ -196,11 +196,12 @@ def _facts(destination: Path, source: PackSource, seconds: float) -> dict[str, J
         "samples": manifest.samples,
         "classes": len(manifest.classes),
         "shards": len(manifest.shards),
-        "bytes": sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes,
+        "bytes": manifest.bytes,
         "seconds": seconds,
         "litter": source.report.litter,
         "types": dict(manifest.types),
         "decoders": dict(manifest.decoders),
+        **({} if segments is None else {"rewritten": segments.rewritten}),
         **{name.replace(" ", "_"): actions[name] for name in sorted(actions)},
     }
 
@@ -245,6 +246,8 @@ def _told(result: Mapping[str, Any]) -> str:
     ]
     if result["litter"]:
         remarks.append(f"{result['litter']:,} files of litter passed over")
+    if "rewritten" in result:
+        text += f"\n  {result['rewritten']:,} rewritten with restart segments"
     if remarks:
         text += f"\n  {', '.join(remarks)}; see 'packer inspect --ledger {result['dataset']}'"
     return text
