@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +79,8 @@ def coefficients_of(jpeg: Encoded, *, max_pixels: int | None) -> Coefficients:
 def _check_head(jpeg: Encoded) -> None:
     """Refuses sampling, colour and ICC markers that libjpeg-turbo warns of or doesn't know."""
     try:
-        simplejpeg.decode_jpeg_header(jpeg, strict=True)
+        with suppress(KeyError):  # simplejpeg decodes 4:4:1, for which it has no name
+            simplejpeg.decode_jpeg_header(jpeg, strict=True)
     except ValueError as error:
         raise NotRecodableError(f"libjpeg-turbo refuses its head: {error}") from error
 
