@@ -29,6 +29,9 @@ _LONGEST_RUN = 15
 _NO_VALUES = np.uint64(0)
 _BYTE, _WORD = np.uint64(0xFF), np.uint64(0xFFFF_FFFF)
 _MARKED = 0xFF
+_SYMBOL = 0xFF
+_JOINED = 256
+"""Runs below which, and down to whose negative, codes are worked out beforehand."""
 
 
 @compiled("int64(int16[::1], uint64[::1], int64[::1])")
@@ -36,28 +39,31 @@ def _block_to_runs(
     block: NDArray[np.int16], words: NDArray[np.uint64], counts: NDArray[np.int64]
 ) -> int:
     """Rewrites a block's AC coefficients as runs and counts their symbols; gives 0 or a status."""
+    # Whether a coefficient is 0 can't be foreseen, so nothing branches on it.
     filled = 1
     before = 0
+    largest = 0
     for word in range(_BLOCK // 4):
         if words[word] == _NO_VALUES:
             continue
         for k in range(max(1, 4 * word), 4 * word + 4):
             value = np.int64(block[k])
-            if value == 0:
-                continue
+            is_value = np.int64(value != 0)
             magnitude = abs(value)
-            if magnitude > _LARGEST_AC:
-                return OUT_OF_RANGE
+            largest = max(largest, magnitude)
             run = k - before - 1
-            before = k
-            while run > _LONGEST_RUN:
+            while run > _LONGEST_RUN and is_value:
                 counts[_SIXTEEN_ZEROS] += 1
                 block[filled] = _LONGEST_RUN
                 filled += 1
                 run -= 16
-            counts[run << 4 | np.int64(_SIZES[magnitude])] += 1
+            size = np.int64(_SIZES[min(magnitude, _LARGEST_AC)])
+            counts[(run << 4 | size) & _SYMBOL] += is_value
             block[filled] = value << 4 | run
-            filled += 1
+            filled += is_value
+            before = k if is_value else before
+    if largest > _LARGEST_AC:
+        return OUT_OF_RANGE
     if before < _BLOCK - 1:
         counts[_END_OF_BLOCK] += 1
         block[filled] = 0
@@ -143,12 +149,13 @@ def count_dc(
     return 0
 
 
-@compiled("Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64, int64)")
+@compiled("Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64)")
 def _put(
-    out: NDArray[np.uint8], filled: int, held: np.uint64, waiting: int, code: int, length: int
+    out: NDArray[np.uint8], filled: int, held: np.uint64, waiting: int, code: int
 ) -> tuple[int, np.uint64, int]:
-    """Adds at most 32 bits to those that wait, fewer than 32, and writes 32 if there are."""
-    held = held << np.uint64(length) | np.uint64(code)
+    """Adds length << 32 | bits, at most 32, to those that wait, at most 31; writes 32 if it can."""
+    length = code >> 32
+    held = held << np.uint64(length) | np.uint64(code & 0xFFFF_FFFF)
     waiting += length
     if waiting < 32:  # noqa: PLR2004 - bits of a word
         return filled, held, waiting
@@ -171,41 +178,50 @@ def _put(
     return filled, held, waiting
 
 
-@compiled("Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64, int64)")
-def _put_value(
-    out: NDArray[np.uint8], filled: int, held: np.uint64, waiting: int, code: int, value: int
-) -> tuple[int, np.uint64, int]:
-    """Adds a code, given as length << 16 | code, and the bits of a value (T.81, F.1.2.1)."""
+@compiled("int64(int64, int64)")
+def _with_value(code: int, value: int) -> int:
+    """Joins a code and the bits of a value (T.81, F.1.2.1), both as length << 32 | bits."""
     size = np.int64(_SIZES[abs(value)])
     if value < 0:
         value += (1 << size) - 1
-    bits = (code & 0xFFFF) << size | value
-    return _put(out, filled, held, waiting, bits, (code >> 16) + size)
+    return ((code >> 32) + size) << 32 | (code & 0xFFFF) << size | value
 
 
-@compiled("Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64[::1], int16[::1])")
+@compiled("void(int64[::1], int64[::1])")
+def _join(codes: NDArray[np.int64], joined: NDArray[np.int64]) -> None:
+    """Works out the code of each run with a small value, the end of a block among them."""
+    for run in range(-_JOINED, _JOINED):
+        value = run >> 4
+        symbol = (run & 15) << 4 | np.int64(_SIZES[abs(value)])
+        joined[run + _JOINED] = _with_value(codes[symbol], value)
+
+
+@compiled(
+    "Tuple((int64, uint64, int64))(uint8[::1], int64, uint64, int64, int64[::1], int64[::1],"
+    " int16[::1])"
+)
 def _put_runs(
     out: NDArray[np.uint8],
     filled: int,
     held: np.uint64,
     waiting: int,
     codes: NDArray[np.int64],
+    joined: NDArray[np.int64],
     block: NDArray[np.int16],
 ) -> tuple[int, np.uint64, int]:
     """Adds the AC coefficients of a block."""
     reached = 0
-    for k in range(1, _BLOCK):
+    k = 1
+    while reached < _BLOCK - 1:
         run = np.int64(block[k])
-        value = run >> 4
-        run &= 15
-        reached += run + 1
-        if run == 0 and value == 0:
-            code = codes[_END_OF_BLOCK]
-            return _put(out, filled, held, waiting, code & 0xFFFF, code >> 16)
-        code = codes[run << 4 | np.int64(_SIZES[abs(value)])]
-        filled, held, waiting = _put_value(out, filled, held, waiting, code, value)
-        if reached == _BLOCK - 1:
-            break
+        k += 1
+        reached += (run & 15) + 1 if run else _BLOCK
+        if -_JOINED <= run < _JOINED:
+            code = joined[run + _JOINED]
+        else:
+            value = run >> 4
+            code = _with_value(codes[(run & 15) << 4 | np.int64(_SIZES[abs(value)])], value)
+        filled, held, waiting = _put(out, filled, held, waiting, code)
     return filled, held, waiting
 
 
@@ -249,7 +265,7 @@ def encode(
         mcus: See there.
         columns: See there.
         interval: See there.
-        dc_codes: Code of each symbol of the two tables as length << 16 | code: int64, shape
+        dc_codes: Code of each symbol of the two tables as length << 32 | code: int64, shape
             (2, 256).
         ac_codes: The same for the AC coefficients.
         out: Takes the coded pixels: twice the bytes of their bits (each may need stuffing), and 8
@@ -259,6 +275,9 @@ def encode(
     Returns:
         Bytes written to `out`.
     """
+    joined = np.empty((len(ac_codes), 2 * _JOINED), np.int64)
+    for table in range(len(ac_codes)):
+        _join(ac_codes[table], joined[table])
     last = np.zeros(len(units), np.int64)
     filled = 0
     held = np.uint64(0)
@@ -274,17 +293,15 @@ def encode(
                 table = min(component, 1)
                 if row >= units[unit, 4] or column >= units[unit, 5]:
                     for code in (dc_codes[table, 0], ac_codes[table, _END_OF_BLOCK]):
-                        filled, held, waiting = _put(
-                            out, filled, held, waiting, code & 0xFFFF, code >> 16
-                        )
+                        filled, held, waiting = _put(out, filled, held, waiting, code)
                     continue
                 number = units[unit, 1] + row * units[unit, 2] + column * units[unit, 3]
                 value = np.int64(blocks[number, 0]) - last[component]
                 last[component] += value
-                code = dc_codes[table, _SIZES[abs(value)]]
-                filled, held, waiting = _put_value(out, filled, held, waiting, code, value)
+                code = _with_value(dc_codes[table, _SIZES[abs(value)]], value)
+                filled, held, waiting = _put(out, filled, held, waiting, code)
                 filled, held, waiting = _put_runs(
-                    out, filled, held, waiting, ac_codes[table], blocks[number]
+                    out, filled, held, waiting, ac_codes[table], joined[table], blocks[number]
                 )
         filled = _end(out, filled, held, waiting)
         held = np.uint64(0)

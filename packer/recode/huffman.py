@@ -59,7 +59,7 @@ def optimal_table(
     Args:
         counts: How often each symbol occurs: int64, shape (256,), at least one not 0.
         table: Takes the number of codes of each length, 1 to 16, then their symbols, at most 256.
-        codes: Takes the code of each symbol as length << 16 | code: int64, shape (256,).
+        codes: Takes the code of each symbol as length << 32 | code: int64, shape (256,).
 
     Returns:
         Bytes written to `table`.
@@ -96,7 +96,7 @@ def optimal_table(
     for length in range(1, _LONGEST + 1):
         table[length - 1] = numbers[length]
         for _ in range(numbers[length]):
-            codes[table[number]] = length << 16 | code
+            codes[table[number]] = length << 32 | code
             code += 1
             number += 1
         code <<= 1

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-_SEGMENT_COST = 5
-"""Bytes that a segment costs, on average of photographs."""
-_SHARE = 100
-"""Of so many bytes of coded pixels, the segments may cost one."""
+_SEGMENT_COST = 4
+"""Bytes that a segment costs: on average of ImageNet's photographs 3.7."""
+_SHARE = 75
+"""Of so many bytes of coded pixels, the segments may cost one. Since only divisors of a row do,
+they cost half of it on average. Twice as many make random crops decode 5 % faster."""
 LONGEST = 65_535
 """Largest interval that DRI holds, and largest length of a segment that a dataset holds."""
 

@@ -80,7 +80,7 @@ class _Tables:
 
     Attributes:
         contents: Content of a DHT segment for each.
-        codes: Code of each symbol as length << 16 | code: int64, shape (tables, 256).
+        codes: Code of each symbol as length << 32 | code: int64, shape (tables, 256).
         bits: Bits that all counted symbols take, with the bits that follow them.
     """
 
@@ -92,4 +92,4 @@ class _Tables:
             filled = optimal_table(count, table, codes)
             contents.append(bytes([kind | number]) + table[:filled].tobytes())
         self.contents = tuple(contents)
-        self.bits = int((counts * ((self.codes >> 16) + _EXTRA_BITS)).sum())
+        self.bits = int((counts * ((self.codes >> 32) + _EXTRA_BITS)).sum())
