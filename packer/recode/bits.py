@@ -23,7 +23,7 @@ from packer.recode.status import (
 )
 
 PADDING = 64 * (16 + 15) // 8 + 8
-TABLE_SIZE = 1024 + 17 + 17 + 256
+TABLE_SIZE = (1 << 10) + 17 + 17 + 256
 """Entries of a table for decoding, see `derive`."""
 
 _MARKED, _RST, _CYCLE = 0xFF, 0xD0, 8
@@ -135,16 +135,16 @@ def derive(table: NDArray[np.uint8], largest: int, derived: NDArray[np.int32]) -
 @compiled("uint64(uint8[::1], int64)")
 def window(bits: NDArray[np.uint8], position: int) -> np.uint64:
     """Reads 57 bits or more, at the upper end of 64."""
-    at = position >> 3
+    at = np.uint64(position >> 3)  # unsigned, or each index would be asked whether it is negative
     word: np.uint64 = (
         np.uint64(bits[at]) << np.uint64(56)
-        | np.uint64(bits[at + 1]) << np.uint64(48)
-        | np.uint64(bits[at + 2]) << np.uint64(40)
-        | np.uint64(bits[at + 3]) << np.uint64(32)
-        | np.uint64(bits[at + 4]) << np.uint64(24)
-        | np.uint64(bits[at + 5]) << np.uint64(16)
-        | np.uint64(bits[at + 6]) << np.uint64(8)
-        | np.uint64(bits[at + 7])
+        | np.uint64(bits[at + np.uint64(1)]) << np.uint64(48)
+        | np.uint64(bits[at + np.uint64(2)]) << np.uint64(40)
+        | np.uint64(bits[at + np.uint64(3)]) << np.uint64(32)
+        | np.uint64(bits[at + np.uint64(4)]) << np.uint64(24)
+        | np.uint64(bits[at + np.uint64(5)]) << np.uint64(16)
+        | np.uint64(bits[at + np.uint64(6)]) << np.uint64(8)
+        | np.uint64(bits[at + np.uint64(7)])
     )
     shifted: np.uint64 = word << np.uint64(position & 7)
     return shifted

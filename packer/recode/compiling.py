@@ -14,7 +14,10 @@ def compiled(signature: str) -> Callable[[Kernel], Kernel]:
     """Compiles a kernel for one signature when its module is loaded, before any thread runs it.
 
     It lets go of the interpreter's lock and is cached on disk, where a cache can be written: a
-    read-only installation without a home directory compiles anew in every process.
+    read-only installation without a home directory compiles anew in every process. The cache knows
+    a kernel by its own file: who edits one that others call removes the cache of those, too
+    (`find packer/recode -name '*.nb?' -delete`).
+
     `NUMBA_BOUNDSCHECK=1` makes an access out of bounds an `IndexError`; give it a `NUMBA_CACHE_DIR`
     of its own, since the cache doesn't tell the two apart.
     """

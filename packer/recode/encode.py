@@ -170,10 +170,11 @@ def _put(
                 out[filled] = 0
                 filled += 1
     else:
-        out[filled] = word >> 24
-        out[filled + 1] = (word >> 16) & 0xFF
-        out[filled + 2] = (word >> 8) & 0xFF
-        out[filled + 3] = word & 0xFF
+        at = np.uint64(filled)  # unsigned, or each index would be asked whether it is negative
+        out[at] = word >> 24
+        out[at + np.uint64(1)] = (word >> 16) & 0xFF
+        out[at + np.uint64(2)] = (word >> 8) & 0xFF
+        out[at + np.uint64(3)] = word & 0xFF
         filled += 4
     return filled, held, waiting
 
