@@ -12,6 +12,7 @@ from readers.sample import JsonValue
 Check: TypeAlias = Literal["header", "decode"]
 Side: TypeAlias = Literal["shorter", "longer"]
 Fit: TypeAlias = Literal["crop", "pad"]
+Metadata: TypeAlias = Literal["keep", "drop"]
 Subsampling: TypeAlias = Literal["444", "422", "420", "440", "411", "gray"]
 
 MAX_JPEG_SIDE = 65_500
@@ -117,7 +118,17 @@ class Region:
     """Stores every JPEG rewritten so that regions of it decode by themselves; pixels stay the same.
 
     What can't be rewritten, JPEG or not, is stored byte for byte. Needs numba.
+
+    Raises:
+        OptionError: `metadata` is none of those listed.
     """
+
+    metadata: Metadata = "keep"
+    """Whether EXIF, XMP and comments stay, or only what decoding needs: orientation, colour
+    profile, and what JFIF and Adobe's marker say."""
+
+    def __post_init__(self) -> None:
+        _check_choice("metadata", self.metadata, get_args(Metadata))
 
 
 ImagePolicy: TypeAlias = Keep | Region | Resize | Reencode | Decode

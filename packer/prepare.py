@@ -48,7 +48,7 @@ def prepare(
         if isinstance(policy, Keep):
             return _keep(sample, policy, max_pixels)
         if isinstance(policy, Region):
-            return _region(sample, max_pixels)
+            return _region(sample, policy, max_pixels)
         if isinstance(policy, Resize):
             return _resize(sample, policy, max_pixels)
         if isinstance(policy, Reencode):
@@ -73,7 +73,7 @@ def _keep(sample: Sample, policy: Keep, max_pixels: int | None) -> Record:
     return replace(_undecoded_record(sample, image, header), segments=sample.segments)
 
 
-def _region(sample: Sample, max_pixels: int | None) -> Record:
+def _region(sample: Sample, policy: Region, max_pixels: int | None) -> Record:
     image = sample.image
     if isinstance(image, np.ndarray):
         raise SampleError("pixels can't be rewritten as a JPEG without loss")
@@ -82,7 +82,8 @@ def _region(sample: Sample, max_pixels: int | None) -> Record:
     if header.type != "jpeg":
         return record
     try:
-        recoded = load_recode()(image, max_pixels=max_pixels)
+        everything = policy.metadata == "keep"
+        recoded = load_recode()(image, max_pixels=max_pixels, metadata=everything)
     except NotRecodableError as error:
         return replace(record, note=f"not rewritten, kept as it is: {error.message}")
     return replace(

@@ -28,7 +28,9 @@ class Recoded(Protocol):
 class Recode(Protocol):
     """Rewrites a JPEG, see `packer.recode.recode.recode`."""
 
-    def __call__(self, jpeg: Encoded, /, *, max_pixels: int | None) -> Recoded:
+    def __call__(
+        self, jpeg: Encoded, /, *, max_pixels: int | None, metadata: bool = True
+    ) -> Recoded:
         """Rewrites one."""
 
 

@@ -19,8 +19,10 @@ from packer.commands.parameters import ByteSize, as_json, list_options, place, q
 from packer.convert import convert as pack
 from packer.convert import plan_of
 from packer.dry_run import dry_run as dry_run_of
+from packer.image_policy import Region
 from packer.options import ConvertOptions
 from packer.protocols import PackSource
+from packer.recoding import load_recode
 from packer.sources.folder import classes_of, splits_of
 from packer.sources.opening import open_source
 from readers.decode import MAX_PIXELS
@@ -148,6 +150,9 @@ def convert(
         names = tuple(sorted({name for split in splits for name in classes_of(source / split)}))
     results: list[dict[str, JsonValue]] = []
     with Display(quiet=quiet) as display:
+        if isinstance(options.image, Region):
+            display.say("load the kernel that rewrites JPEGs (compiling it takes some ten seconds)")
+            load_recode()
         for split in splits or ("",):
             display.say(f"look through {source / split}")
             opened = open_source(

@@ -15,6 +15,7 @@ from packer.image_policy import (
     Fit,
     ImagePolicy,
     Keep,
+    Metadata,
     Reencode,
     Region,
     Resize,
@@ -37,6 +38,11 @@ _OPTIONS = (
         help="keep: the bytes untouched (default); region: JPEGs rewritten without loss, so that "
         "crops decode without the rest; resize: to JPEGs of --side pixels; reencode: to "
         "JPEGs of --quality; decode: to pixels, for npy (default there) and hdf5.",
+    ),
+    click.option(
+        "--metadata",
+        type=click.Choice(get_args(Metadata)),
+        help="region: keep EXIF, XMP and comments, or drop what decoding doesn't need  [keep]",
     ),
     click.option("--side", type=click.IntRange(min=1), help="resize: pixels of the side."),
     click.option("--by", type=click.Choice(get_args(Side)), help="resize: which side  [shorter]"),

@@ -98,7 +98,7 @@ def _restarts(sample: Sample) -> dict[str, JsonValue]:
         return {}
     markers = Markers(sample.image)
     markers.next_scan()
-    return {"segments": len(sample.segments), "MCUs a segment": markers.interval}
+    return {"segments": len(sample.segments), "MCUs each": markers.interval}
 
 
 def _stored(dataset: Dataset) -> str:

@@ -23,7 +23,7 @@ from packer.recode.status import check
 from readers.errors import NotRecodableError
 
 _BLOCK = 64
-_MOST_SCANS = 100
+_MOST_SCANS = 64
 """Scans of a progressive JPEG; encoders make some ten, and each costs a walk over all blocks."""
 _MOST_BLOCKS_A_BYTE = 8
 """A block takes a bit or more."""

@@ -185,7 +185,8 @@ def _with_value(code: int, value: int) -> int:
     size = np.int64(_SIZES[abs(value)])
     if value < 0:
         value += (1 << size) - 1
-    return ((code >> 32) + size) << 32 | (code & 0xFFFF) << size | value
+    joined: int = ((code >> 32) + size) << 32 | (code & 0xFFFF) << size | value
+    return joined
 
 
 @compiled("void(int64[::1], int64[::1])")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -22,14 +22,15 @@ from packer.recode.markers import (
     SOS,
     Frame,
     Markers,
+    Segment,
 )
+from packer.recode.metadata import only_needed, without_further_pictures
 from packer.recode.scan import code_scan
 from readers.errors import NotRecodableError
-from readers.header import Encoded
+from readers.header import Encoded, read_header
 
 _START = bytes((0xFF, SOI))
 _END = bytes((0xFF, EOI))
-_APP2, _MPF = 0xE2, b"MPF\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Recoded:
     without the end of the image."""
 
 
-def recode(jpeg: Encoded, *, max_pixels: int | None) -> Recoded:
+def recode(jpeg: Encoded, *, max_pixels: int | None, metadata: bool = True) -> Recoded:
     """Rewrites a JPEG.
 
     Takes 2 bytes of memory a coefficient: 6 a pixel at most, 3 with 4:2:0 subsampling.
@@ -50,6 +51,7 @@ def recode(jpeg: Encoded, *, max_pixels: int | None) -> Recoded:
     Args:
         jpeg: The file.
         max_pixels: Limit of height x width, checked before memory is taken; None for no limit.
+        metadata: Whether all application data and comments stay, or those only that decoding needs.
 
     Returns:
         The rewritten file, whose coefficients are the same; rewriting it again changes nothing.
@@ -61,7 +63,10 @@ def recode(jpeg: Encoded, *, max_pixels: int | None) -> Recoded:
     coefficients = decode_coefficients(markers, max_pixels)
     _check_head(jpeg)
     scan = code_scan(coefficients)
-    parts = [_START, *_head(markers, coefficients.frame)]
+    kept = without_further_pictures(markers.kept)
+    if not metadata:
+        kept = only_needed(kept, read_header(jpeg).orientation)
+    parts = [_START, *_head(kept, markers, coefficients.frame)]
     parts += [_segment(DHT, table) for table in scan.tables]
     parts += [_segment(DRI, scan.interval.to_bytes(2, "big")), _scan_header(coefficients.frame)]
     return Recoded(b"".join([*parts, scan.pixels.data, _END]), scan.lengths)
@@ -85,17 +90,17 @@ def _check_head(jpeg: Encoded) -> None:
         raise NotRecodableError(f"libjpeg-turbo refuses its head: {error}") from error
 
 
-def _head(markers: Markers, frame: Frame) -> Iterator[bytes]:
-    """Gives the segments that stay, and the frame header among them as that of a baseline frame.
+def _head(segments: Iterable[Segment], markers: Markers, frame: Frame) -> Iterator[bytes]:
+    """Writes the segments that stay, and the frame header among them as that of a baseline frame.
 
     A baseline frame has quantisation tables of one byte an entry only (T.81, B.2.4.1).
     """
     plain = all(markers.quantised[one.quantisation] == 1 for one in frame.components)
-    for kept in markers.kept:
-        if kept.marker in FRAMES:
-            yield _segment(SOF_BASELINE if plain else SOF_EXTENDED, kept.content)
-        elif not (kept.marker == _APP2 and kept.content.startswith(_MPF)):
-            yield _segment(kept.marker, kept.content)
+    for segment in segments:
+        marker = segment.marker
+        if marker in FRAMES:
+            marker = SOF_BASELINE if plain else SOF_EXTENDED
+        yield _segment(marker, segment.content)
 
 
 def _scan_header(frame: Frame) -> bytes:

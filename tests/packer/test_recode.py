@@ -19,6 +19,7 @@ from packer.recode.interval import intervals
 from packer.recode.markers import Markers
 from packer.recode.recode import Recoded, coefficients_of, recode
 from packer.segment_check import segments_fault
+from readers.decode import decode
 from readers.errors import NotRecodableError
 from readers.sample import Pixels
 from tests.jpegs import jpegs
@@ -138,6 +139,25 @@ def test_what_follows_the_image_goes_and_its_index_with_it() -> None:
     other = b"\xff\xe2\0\x08Other\0"
     made = rewritten(source[:2] + mpf + other + source[2:] + b"second picture").jpeg
     assert made == rewritten(source[:2] + other + source[2:]).jpeg
+
+
+def test_metadata_may_go_but_for_what_decoding_needs() -> None:
+    out = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "a private description"
+    options = {"exif": exif, "icc_profile": b"profile" * 9, "comment": b"a comment"}
+    Image.fromarray(noise(30, 40)).save(out, "JPEG", **options)
+    source = out.getvalue()
+    made = recode(source, max_pixels=None, metadata=False).jpeg
+    assert np.array_equal(decode(made), decode(source))
+    with Image.open(io.BytesIO(made)) as image:
+        assert dict(image.getexif()) == {0x0112: 6}
+        assert image.info["icc_profile"] == options["icc_profile"]
+        assert "comment" not in image.info
+        assert image.info["jfif"]
+    assert b"private" not in made
+    again = recode(made, max_pixels=None, metadata=False).jpeg
+    assert again == made == rewritten(made).jpeg
 
 
 def _progressive(height: int = 40, width: int = 40) -> bytes:

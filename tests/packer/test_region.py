@@ -170,7 +170,7 @@ def test_the_command_packs_verifies_and_tells(tmp_path: Path, run: Run) -> None:
     assert json.loads(run("inspect", target, "--json").out)["rewritten"] == 7
     sample = json.loads(run("inspect", target, 3, "--json").out)
     assert sample["key"] == "r0"
-    assert (sample["segments"], sample["MCUs a segment"]) == (4, 6)
+    assert (sample["segments"], sample["MCUs each"]) == (4, 6)
     changed = turned(jpeg(1, 0, 60, 90), 1)
     (tree / "r3.jpg").write_bytes(changed)
     told = run("verify", target, "--against", tree)
