@@ -132,7 +132,9 @@ class _Comparer:
         if isinstance(original.image, np.ndarray) and not isinstance(packed.image, np.ndarray):
             return self._theirs is not None and self._theirs.makes(packed) == digest(theirs)
         if self._ours.rewrites:
-            return np.array_equal(self._ours.pixels(packed), self._ours.pixels(original))
+            return packed.segments is not None and np.array_equal(
+                self._ours.pixels(packed), self._ours.pixels(original)
+            )
         return self._ours.makes(original) == digest(ours)
 
     def _class_of(self, sample: Sample) -> str | None:

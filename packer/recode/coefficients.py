@@ -243,6 +243,7 @@ class _Coded:
             mcus, columns = plane.rows * plane.columns, plane.columns
         interval = min(markers.interval, mcus) or mcus
         data = np.frombuffer(markers.data, np.uint8)
+        data.flags.writeable = False
         bits = np.empty(len(data) - markers.position + PADDING, np.uint8)
         bounds = np.empty(-(-mcus // interval) + 1, np.int64)
         end = unstuff(data, markers.position, bits, bounds)

@@ -25,7 +25,7 @@ def compiled(signature: str) -> Callable[[Kernel], Kernel]:
     def compile_kernel(kernel: Kernel) -> Kernel:
         try:
             made = numba.njit(signature, nogil=True, cache=True)(kernel)
-        except (RuntimeError, OSError):  # no place for the cache, or none left in it
+        except Exception:  # noqa: BLE001 - a cache that can't be read or written is done without
             made = numba.njit(signature, nogil=True)(kernel)
         return cast("Kernel", made)
 

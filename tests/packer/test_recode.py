@@ -282,13 +282,37 @@ def test_a_picture_over_the_limit_is_refused_before_memory_is_taken() -> None:
     assert recode(jpeg(1), max_pixels=24 * 32).segments.size
 
 
-def test_a_progressive_bomb_is_refused_after_some_scans() -> None:
-    """Each scan adds a bit that is 0, in few bytes, to all blocks of a large picture."""
-    data = _progressive(8, 8)
-    begin = data[: data.index(b"\xff\xda")]
-    scan = b"\xff\xda\0\x08\x01\x01\0\x01\x3f\x10\0"
-    with pytest.raises(NotRecodableError):
-        rewritten(begin + 200 * scan + b"\xff\xd9")
+def _segment(marker: int, content: bytes) -> bytes:
+    return bytes((0xFF, marker)) + struct.pack(">H", len(content) + 2) + content
+
+
+def _empty_progressive(scans: list[tuple[int, int, int]]) -> bytes:
+    """Makes a progressive JPEG of one gray block; scans are of a coefficient, from and to a bit."""
+    one_code = b"\x01" + bytes(15) + b"\0"
+    parts = [
+        b"\xff\xd8",
+        _segment(0xDB, b"\0" + bytes([1] * 64)),
+        _segment(0xC2, b"\x08\0\x08\0\x08\x01\x01\x11\0"),
+        _segment(0xC4, b"\0" + one_code + b"\x10" + one_code),
+    ]
+    for k, high, low in scans:
+        parts.append(_segment(0xDA, bytes((1, 1, 0, k, k, high << 4 | low))) + b"\x7f")
+    return b"".join([*parts, b"\xff\xd9"])
+
+
+def test_a_scan_script_that_never_ends_is_refused() -> None:
+    each = [(k, 0, 0) for k in range(64)]
+    assert np.array_equal(
+        pixels(rewritten(_empty_progressive(each)).jpeg), pixels(_empty_progressive(each))
+    )
+    in_two = [(0, 0, 0), *((k, 0, 1) for k in range(1, 64)), *((k, 1, 0) for k in range(1, 64))]
+    with pytest.raises(NotRecodableError, match="more than 64 scans"):
+        rewritten(_empty_progressive(in_two))
+
+
+def test_a_view_is_as_good_as_bytes() -> None:
+    for data in (jpeg(1), bytearray(jpeg(1))):
+        assert recode(memoryview(data), max_pixels=None).jpeg == rewritten(jpeg(1)).jpeg
 
 
 SOURCES = [

@@ -171,11 +171,13 @@ def test_the_command_packs_verifies_and_tells(tmp_path: Path, run: Run) -> None:
     sample = json.loads(run("inspect", target, 3, "--json").out)
     assert sample["key"] == "r0"
     assert (sample["segments"], sample["MCUs each"]) == (4, 6)
-    changed = turned(jpeg(1, 0, 60, 90), 1)
-    (tree / "r3.jpg").write_bytes(changed)
+    (tree / "r3.jpg").write_bytes(turned(jpeg(1, 0, 60, 90), 1))
+    (tree / "cmyk.jpg").write_bytes(jpeg(8, mode="CMYK") + b" ")
     told = run("verify", target, "--against", tree)
     assert told.status == 1
-    assert "sample 'r3': differs from the source in image" in told.out
+    for key in ("r3", "cmyk"):
+        assert f"sample {key!r}: differs from the source in image" in told.out
+    assert "2 differences" in told.out
 
 
 _Lists = list[list[int]]
@@ -300,6 +302,16 @@ def test_threads_that_begin_at_once_agree() -> None:
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["8", "1"]
+
+
+def test_a_dataset_of_which_nothing_was_rewritten(tmp_path: Path) -> None:
+    options = ConvertOptions(image=Region())
+    convert(MemorySource(_KEPT, ("x",)), tmp_path / "o", format=PLAIN.name, options=options)
+    assert verify(tmp_path / "o").faults == []
+    with open_dataset(tmp_path / "o") as dataset:
+        assert [sample.segments for sample in dataset] == [None] * len(_KEPT)
+        assert dataset.segments is not None
+        assert dataset.segments.rewritten == 0
 
 
 def test_a_reader_of_another_region_dataset_is_told_apart(path: Path) -> None:
