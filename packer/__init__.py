@@ -3,7 +3,7 @@
 from packer.compare import Comparison, compare
 from packer.convert import convert
 from packer.fault import Fault
-from packer.image_policy import Decode, Keep, Reencode, Resize
+from packer.image_policy import Decode, Keep, Reencode, Region, Resize
 from packer.options import ConvertOptions
 from packer.progress import Progress
 from packer.sources.opening import open_source
@@ -18,6 +18,7 @@ __all__ = [
     "Keep",
     "Progress",
     "Reencode",
+    "Region",
     "Report",
     "Resize",
     "__version__",

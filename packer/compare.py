@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from packer.engines.local import InOrder, worker_count
 from packer.fault import Fault
-from packer.image_policy import from_json
+from packer.image_policy import Region, from_json
 from packer.prepare import prepare
 from packer.progress import Meter, OnProgress
 from packer.protocols import PackSource
 from packer.sources.packed import PackedSource
 from readers.checksum import digest
 from readers.dataset import Dataset
+from readers.decode import decode
 from readers.errors import SampleError
 from readers.manifest import Manifest
-from readers.sample import Image, Sample
+from readers.sample import Image, Pixels, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ def compare(
 
     Samples are matched by their paths. An image is equal if its bytes are, or if the dataset's
     image policy makes its bytes of the source's image, or that of another dataset the source's
-    bytes of ours. Samples that the dataset's ledger says were not packed aren't missed.
+    bytes of ours. One that was rewritten for regions is equal if it decodes to the same upright
+    pixels: that is proved by libjpeg-turbo, not by the kernel that rewrote it. Samples that the
+    dataset's ledger says were not packed aren't missed.
 
     Args:
         dataset: The dataset.
@@ -128,6 +131,10 @@ class _Comparer:
             return True
         if isinstance(original.image, np.ndarray) and not isinstance(packed.image, np.ndarray):
             return self._theirs is not None and self._theirs.makes(packed) == digest(theirs)
+        if self._ours.rewrites:
+            return packed.segments is not None and np.array_equal(
+                self._ours.pixels(packed), self._ours.pixels(original)
+            )
         return self._ours.makes(original) == digest(ours)
 
     def _class_of(self, sample: Sample) -> str | None:
@@ -141,6 +148,15 @@ class _Making:
         self._policy = from_json(manifest.options["image"])
         limit = manifest.options["max_pixels"]
         self._max_pixels = limit if isinstance(limit, int) else None
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether it changes bytes and no pixels."""
+        return isinstance(self._policy, Region)
+
+    def pixels(self, sample: Sample) -> Pixels:
+        """Decodes a sample's image."""
+        return decode(sample.image, max_pixels=self._max_pixels)
 
     def makes(self, sample: Sample) -> bytes:
         """Gives the checksum of what it makes of a sample's image."""

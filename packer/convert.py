@@ -15,22 +15,25 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from packer.image_policy import Decode, ImagePolicy, Keep, gives_pixels
-from packer.index_file import write_index
+from packer.arrow_file import write_arrow
+from packer.image_policy import Decode, ImagePolicy, Keep, Region, gives_pixels
 from packer.journal import DoneShard, Journal, Rows, Tally, shard_name
 from packer.options import ConvertOptions
 from packer.pipeline import Outcome, Pipeline
 from packer.plan import libraries, packing_order
 from packer.progress import Meter, OnProgress
 from packer.protocols import Contents, PackSource, Record, ShardWriter
+from packer.recoding import load_recode
 from packer.workspace import Workspace
 from readers.checksum import digest_parts
 from readers.durable import write_whole
 from readers.errors import OptionError, PackError, SourceError, StorageError, StorageFullError
-from readers.manifest import MANIFEST, VERSION, File, Manifest, Shard
+from readers.index import SCHEMA as INDEX_SCHEMA
+from readers.manifest import INDEX, MANIFEST, SEGMENTS, VERSION, File, Manifest, Shard
 from readers.opening import open_dataset
 from readers.plan import fingerprint
 from readers.registry import FormatEntry, format_entry, load
+from readers.segments import SCHEMA as SEGMENTS_SCHEMA
 from readers.version import __version__
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -118,6 +121,7 @@ def choose_policy(source: PackSource, entry: FormatEntry, options: ConvertOption
 
     Raises:
         OptionError: The format can't hold what the policy makes of the source.
+        MissingDependencyError: A library that the policy needs isn't installed.
     """
     policy = options.image
     if policy is None:
@@ -132,7 +136,14 @@ def choose_policy(source: PackSource, entry: FormatEntry, options: ConvertOption
             "--image reencode or resize"
         )
     if not pixels and not entry.encoded:
-        raise OptionError(f"format {entry.name} holds pixels: use --image decode")
+        raise OptionError(
+            f"format {entry.name} holds pixels: use --image decode"
+            + (", or --format lmdb, webdataset or hdf5" if isinstance(policy, Region) else "")
+        )
+    if isinstance(policy, Region):
+        if source.pixels:
+            raise OptionError("--image region rewrites JPEG files, and the source holds pixels")
+        load_recode()
     if isinstance(policy, Decode) and options.on_error == "keep":
         raise OptionError(
             "on_error 'keep' stores a bad file as it is, which a decoded dataset can't: choose "
@@ -172,6 +183,9 @@ class _Run:
             shape=_shape(policy, source),
             labelled=bool(source.classes),
             extra=bool(source.fields),
+        )
+        self._has_segments = isinstance(policy, Region) or (
+            source.segments and isinstance(policy, Keep)
         )
         self.plan = plan_of(source, format=entry.name, options=options)
 
@@ -218,8 +232,12 @@ class _Run:
             reasons = "; ".join(f"{item.path}: {item.reason}" for item in tally.ledger[:3])
             raise SourceError(f"none of {len(self._source)} files can be packed ({reasons})")
         self._meter.begin("index", samples)
-        index = write_index(self._workspace.open, self._batches)
-        self._workspace.place(index)
+        index = write_arrow(self._workspace.open / INDEX, INDEX_SCHEMA, self._rows)
+        segments = None
+        if self._has_segments:
+            path = self._workspace.open / SEGMENTS
+            segments = write_arrow(path, SEGMENTS_SCHEMA, self._segments)
+        self._workspace.place(index, *(() if segments is None else (segments,)))
         manifest = Manifest(
             format=self._entry.name,
             version=self._entry.version,
@@ -245,6 +263,7 @@ class _Run:
                 "litter": self._source.report.litter,
             },
             ledger=tuple(tally.ledger),
+            segments=segments,
         )
         write_whole(self._workspace.dataset / MANIFEST, manifest.to_json().encode())
 
@@ -282,7 +301,8 @@ class _Run:
                 number = len(self._done)
                 name = shard_name(number)
                 writer = self._writer(self._workspace.open, name, self._contents)
-                self._shard = _OpenShard(writer, self._journal.rows(number))
+                rows = self._journal.rows(number, segments=self._has_segments)
+                self._shard = _OpenShard(writer, rows)
             self._shard.add(outcome.record)
 
     def _commit(self, shard: _OpenShard, position: int) -> None:
@@ -296,9 +316,13 @@ class _Run:
         self._tally = Tally()
         self._stamps.reset()
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _rows(self) -> Iterator[pa.RecordBatch]:
         for number in range(len(self._done)):
             yield from self._journal.batches(number)
+
+    def _segments(self) -> Iterator[pa.RecordBatch]:
+        for number in range(len(self._done)):
+            yield from self._journal.segments(number)
 
 
 class _OpenShard:

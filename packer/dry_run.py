@@ -19,6 +19,8 @@ from readers.registry import format_entry
 _TRIED = 256
 _INDEX_BYTES = 120
 """Bytes of an index row beside its texts."""
+_OFFSET_BYTES = 8
+"""Bytes that tell where the restart segments of an image begin."""
 _CONTAINER_BYTES = 2048
 """Bytes that a container adds to an image at most, on average: tar headers, pages, offsets."""
 
@@ -75,7 +77,9 @@ def dry_run(
     texts = sum(2 * len(record.path) for record in records)
     images = sum(len(record.image) for record in records)
     samples = round(len(records) * share)
-    index = round(texts * share) + samples * _INDEX_BYTES
+    lists = [record.segments for record in records if record.segments is not None]
+    segments = sum(one.nbytes for one in lists) + len(lists) * _OFFSET_BYTES
+    index = round((texts + segments) * share) + samples * _INDEX_BYTES
     nbytes = round(images * share) + samples * _CONTAINER_BYTES + index
     return Prediction(
         samples=samples,

@@ -12,6 +12,7 @@ from readers.sample import JsonValue
 
 Check: TypeAlias = Literal["header", "decode"]
 Side: TypeAlias = Literal["shorter", "longer"]
+Metadata: TypeAlias = Literal["keep", "drop"]
 Subsampling: TypeAlias = Literal["444", "422", "420", "440", "411", "gray"]
 
 MAX_JPEG_SIDE = 65_500
@@ -19,6 +20,10 @@ MAX_JPEG_SIDE = 65_500
 _MAX_QUALITY = 100
 
 _ENCODER = "simplejpeg"
+_REWRITING = (
+    "the coefficients of a JPEG, coded again as one baseline scan with restart markers and optimal "
+    "Huffman tables; a file for which that isn't safe is kept as it is"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,21 +105,45 @@ class Decode:
         _check_choice("fit", self.fit, get_args(Fit))
 
 
-ImagePolicy: TypeAlias = Keep | Resize | Reencode | Decode
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Stores every JPEG rewritten so that regions of it decode by themselves; pixels stay the same.
+
+    What can't be rewritten, JPEG or not, is stored byte for byte. Needs numba.
+
+    Raises:
+        OptionError: `metadata` is none of those listed.
+    """
+
+    metadata: Metadata = "keep"
+    """Whether EXIF, XMP and comments stay, or only what decoding needs: orientation, colour
+    profile, and what JFIF and Adobe's marker say."""
+
+    def __post_init__(self) -> None:
+        _check_choice("metadata", self.metadata, get_args(Metadata))
+
+
+ImagePolicy: TypeAlias = Keep | Region | Resize | Reencode | Decode
 
 _BY_NAME: dict[str, Callable[..., ImagePolicy]] = {
     "keep": Keep,
+    "region": Region,
     "resize": Resize,
     "reencode": Reencode,
     "decode": Decode,
 }
-_RULES = frozenset({"name", "decoders", "pixels", "interpolation", "encoder"})
+_RULES = frozenset({"name", "decoders", "pixels", "interpolation", "encoder", "rewriting"})
 """What `to_json` tells beside the options."""
 
 
 def policy_name(policy: ImagePolicy) -> str:
     """Names a policy as the manifest and the command line do: `keep`, `resize` and so on."""
     return type(policy).__name__.lower()
+
+
+def keeps_pixels(policy: ImagePolicy) -> bool:
+    """Says whether a policy stores images without touching their pixels."""
+    return isinstance(policy, Keep | Region)
 
 
 def gives_pixels(policy: ImagePolicy) -> bool:
@@ -128,6 +157,9 @@ def to_json(policy: ImagePolicy) -> dict[str, JsonValue]:
         return describe(policy.size, policy.fit)
     facts: dict[str, JsonValue] = {"name": policy_name(policy)} | asdict(policy)
     if isinstance(policy, Keep):
+        return facts
+    if isinstance(policy, Region):
+        facts["rewriting"] = _REWRITING
         return facts
     facts |= {"decoders": DECODERS, "pixels": PIXELS}
     if isinstance(policy, Resize):

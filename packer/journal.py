@@ -1,6 +1,7 @@
 """What is known of the shards that are done: what a resumed run skips, and the rows of the index.
 
-A shard has two files here. `NAME.rows` is an Arrow IPC stream of the index columns, in batches.
+A shard has two files here, or three. `NAME.rows` is an Arrow IPC stream of the index columns, in
+batches; `NAME.segments` is one of the restart segments, where the dataset is to have them.
 `NAME.json` is written last and makes the shard count: its files, how far in the packing order it
 reached, and what happened to the samples on the way.
 """
@@ -18,12 +19,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from packer.protocols import Record
+from packer.segment_rows import SegmentRows, segment_batches
 from readers.durable import write_whole
 from readers.header import IMAGE_TYPES
 from readers.index import COLUMNS, SCHEMA
 from readers.manifest import File, Shard, Skipped
 
 _BATCH_ROWS = 4096
+_SEGMENTS = ".segments"
 _TYPE_NUMBERS = {name: number for number, name in enumerate(IMAGE_TYPES)}
 
 
@@ -64,8 +67,9 @@ class DoneShard:
 class Rows:
     """The index rows of the shard that is being written, spooled to its `.rows` file."""
 
-    def __init__(self, path: Path, shard: int) -> None:
+    def __init__(self, path: Path, shard: int, segments: SegmentRows | None) -> None:
         self._path = path
+        self._segments = segments
         self._shard = shard
         self._columns = _empty_columns()
         self._stream = pa.OSFile(str(path), "wb")
@@ -88,11 +92,13 @@ class Rows:
         columns["checksum"].append(record.checksum)
         columns["extra"].append(json.dumps(dict(record.extra)) if record.extra else "")
         self.count += 1
+        if self._segments is not None:
+            self._segments.append(record.segments)
         if len(columns["key"]) == _BATCH_ROWS:
             self._flush()
 
     def finish(self, offsets: NDArray[np.int64]) -> None:
-        """Completes the file; where the images lie goes into one beside it."""
+        """Completes the files; where the images lie goes into one beside them."""
         if self._columns["key"]:
             self._flush()
         self._writer.close()
@@ -101,10 +107,14 @@ class Rows:
         for path in (self._path, self._path.with_suffix(".offsets.npy")):
             with path.open("rb") as stream:
                 os.fsync(stream.fileno())
+        if self._segments is not None:
+            self._segments.finish()
 
     def abandon(self) -> None:
-        """Closes the file, incomplete or not."""
+        """Closes the files, incomplete or not."""
         self._stream.close()
+        if self._segments is not None:
+            self._segments.abandon()
 
     def _flush(self) -> None:
         arrays = [pa.array(self._columns[name], kind) for name, kind in COLUMNS]
@@ -122,9 +132,11 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def rows(self, number: int) -> Rows:
-        """Begins the rows of a shard."""
-        return Rows(self._rows_path(number), number)
+    def rows(self, number: int, *, segments: bool) -> Rows:
+        """Begins the rows of a shard, with restart segments or without."""
+        path = self._rows_path(number)
+        beside = SegmentRows(path.with_suffix(_SEGMENTS)) if segments else None
+        return Rows(path, number, beside)
 
     def commit(self, number: int, done: DoneShard) -> None:
         """Makes a shard count, whose files and rows are complete."""
@@ -171,6 +183,10 @@ class Journal:
                 columns[at] = placed
                 yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
                 start = end
+
+    def segments(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Gives the restart segments of a finished shard's samples."""
+        return segment_batches(self._rows_path(number).with_suffix(_SEGMENTS))
 
     def _rows_path(self, number: int) -> Path:
         return self._directory / f"{shard_name(number)}.rows"

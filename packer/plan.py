@@ -7,7 +7,7 @@ import importlib.metadata
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.image_policy import ImagePolicy, Keep
+from packer.image_policy import ImagePolicy, keeps_pixels
 from readers import fitting
 from readers.permutation import permutation
 from readers.registry import FormatEntry
@@ -16,7 +16,7 @@ from readers.registry import FormatEntry
 def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
     """Gives the versions of the libraries that the bytes depend on."""
     found = {name: importlib.metadata.version(name) for name in entry.shapes_bytes}
-    if not isinstance(policy, Keep):
+    if not keeps_pixels(policy):
         found |= fitting.libraries()
     return dict(sorted(found.items()))
 

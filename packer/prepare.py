@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import simplejpeg
 
-from packer.image_policy import MAX_JPEG_SIDE, Decode, ImagePolicy, Keep, Reencode, Resize
+from packer.image_policy import MAX_JPEG_SIDE, Decode, ImagePolicy, Keep, Reencode, Region, Resize
 from packer.protocols import Record
+from packer.recoding import load_recode
 from readers.checksum import digest
 from readers.decode import Decoded, decode_stored, orient
-from readers.errors import SampleError
+from readers.errors import NotRecodableError, SampleError
 from readers.fitting import decoded_for, fitted, header_of, in_proportion, scaled, upright_size
 from readers.header import Encoded, ImageHeader, find_cut, image_type, read_header
 from readers.sample import Pixels, Sample
@@ -42,6 +43,8 @@ def prepare(
     try:
         if isinstance(policy, Keep):
             return _keep(sample, policy, max_pixels)
+        if isinstance(policy, Region):
+            return _region(sample, policy, max_pixels)
         if isinstance(policy, Resize):
             return _resize(sample, policy, max_pixels)
         if isinstance(policy, Reencode):
@@ -62,8 +65,29 @@ def _keep(sample: Sample, policy: Keep, max_pixels: int | None) -> Record:
     header = read_header(image)
     if policy.check == "decode":
         note = decode_stored(image, header, max_pixels=max_pixels).note
-        return _file_record(sample, image, header, note)
-    return _undecoded_record(sample, image, header)
+        return replace(_file_record(sample, image, header, note), segments=sample.segments)
+    return replace(_undecoded_record(sample, image, header), segments=sample.segments)
+
+
+def _region(sample: Sample, policy: Region, max_pixels: int | None) -> Record:
+    image = sample.image
+    if isinstance(image, np.ndarray):
+        raise SampleError("pixels can't be rewritten as a JPEG without loss")
+    header = read_header(image)
+    record = _undecoded_record(sample, image, header)
+    if header.type != "jpeg":
+        return record
+    try:
+        everything = policy.metadata == "keep"
+        recoded = load_recode()(image, max_pixels=max_pixels, metadata=everything)
+    except NotRecodableError as error:
+        return replace(record, note=f"not rewritten, kept as it is: {error.message}")
+    return replace(
+        record,
+        image=recoded.jpeg,
+        checksum=digest(recoded.jpeg),
+        segments=recoded.segments,
+    )
 
 
 def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:

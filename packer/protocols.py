@@ -49,6 +49,10 @@ class PackSource(Source, Protocol):
         """(height, width, 3) where all images are pixels of one size."""
 
     @property
+    def segments(self) -> bool:
+        """Whether samples may come with `Sample.segments`."""
+
+    @property
     def report(self) -> SourceReport:
         """What was left out."""
 
@@ -90,6 +94,8 @@ class Record:
     """Library that decoded the image; None where it was kept undecoded."""
     note: str | None = None
     """What was odd about the image, though it was used."""
+    segments: NDArray[np.uint16] | None = None
+    """As in `readers.sample.Sample.segments`."""
     bad: bool = False
     """Whether the image can't be used and is stored all the same; `note` says why."""
 

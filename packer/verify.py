@@ -15,6 +15,7 @@ from packer.engines.local import InOrder, worker_count
 from packer.fault import Fault
 from packer.progress import Meter, OnProgress
 from packer.rewrite import first_difference
+from packer.segment_check import segments_fault
 from packer.sources.repeats import repeats
 from readers.checksum import BLOCK_SIZE, digest, file_checksum
 from readers.dataset import Dataset
@@ -23,8 +24,9 @@ from readers.extents import read_extent
 from readers.folder import Folder
 from readers.header import IMAGE_TYPES
 from readers.index import Index
-from readers.manifest import INDEX, File
+from readers.manifest import INDEX, SEGMENTS, File
 from readers.opening import open_dataset
+from readers.segments import Segments
 
 _WINDOW = 8 * BLOCK_SIZE
 
@@ -88,6 +90,7 @@ class _Verification:
         self._report = Report(self._manifest.samples)
         self._key_hashes = np.empty(0, np.uint64)
         self._index: Index | None = None
+        self._segments: Segments | None = None
         self._windows: list[_Window] = []
 
     def run(self, workers: int) -> Report:
@@ -115,13 +118,16 @@ class _Verification:
 
     def _open_index(self) -> None:
         try:
-            self._index = self._dataset.index
+            self._index, self._segments = self._dataset.index, self._dataset.segments
             self._key_hashes = np.zeros(len(self._index), np.uint64)
         except (CorruptDatasetError, StorageError) as error:
-            self._report.faults.append(Fault(error.message, INDEX, error.offset))
+            name = Path(error.path or INDEX).name
+            self._report.faults.append(Fault(error.message, name, error.offset))
 
     def _lay_windows(self) -> None:
         self._add_windows(self._manifest.index, np.empty(0, np.int64))
+        if self._manifest.segments is not None:
+            self._add_windows(self._manifest.segments, np.empty(0, np.int64))
         first = 0
         for number, shard in enumerate(self._manifest.shards):
             last = first + (0 if self._index is None else shard.samples)
@@ -214,14 +220,17 @@ class _Verification:
             try:
                 key = index.key(row)
                 index.extra(row)
+                segments = None if self._segments is None else self._segments[row]
             except CorruptDatasetError as error:
-                yield Fault(error.message, INDEX)
+                yield Fault(error.message, Path(error.path or INDEX).name)
                 continue
             self._key_hashes[row] = xxhash.xxh3_64_intdigest(key.encode())
             if digest(data) != index.checksums[row].tobytes():
                 yield Fault(
                     "the image's bytes don't match their checksum", window.file.name, offset, key
                 )
+            elif segments is not None and (reason := segments_fault(data, segments)) is not None:
+                yield Fault(reason, SEGMENTS, None, key)
 
     def _outside(self, file: File) -> Fault:
         """Finds the damage in a file whose images are all whole."""

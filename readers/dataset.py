@@ -17,8 +17,9 @@ from readers.errors import CorruptDatasetError, DatasetNotFoundError, FormatErro
 from readers.extents import CopiedFile, MappedFile, OpenFiles
 from readers.folder import Folder
 from readers.index import Index
-from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
+from readers.manifest import INDEX, MANIFEST, SEGMENTS, File, Manifest, parse_manifest
 from readers.sample import Image, Pixels, Sample
+from readers.segments import Segments
 from readers.span import reading
 
 Check = Literal["first", "always", "never"]
@@ -147,6 +148,11 @@ class Dataset:
     def __repr__(self) -> str:
         return f"<{self._manifest.format} dataset {self._root}: {len(self)} samples>"
 
+    @property
+    def segments(self) -> Segments | None:
+        """The restart segments of rewritten JPEGs; None in a dataset without."""
+        return self._ready().segments
+
     def _ready(self) -> _Records:
         records = self._records
         if records is None:
@@ -189,25 +195,31 @@ def _read_manifest(folder: Folder) -> bytes:
         raise DatasetNotFoundError(f"{root} {found}", path=str(root)) from error
 
 
-def _check_index(rows: memoryview, manifest: Manifest, path: Path) -> None:
-    """Holds the index against its checksum: a wrong label would be no error otherwise."""
-    blocks = (digest(rows[start : start + BLOCK_SIZE]) for start in range(0, len(rows), BLOCK_SIZE))
-    if file_checksum(blocks) != manifest.index.checksum:
+def _map_checked(folder: Folder, file: File, check: Check) -> memoryview:
+    """Maps a table and holds it against its checksum: a wrong label would be no error otherwise."""
+    table, path = folder.map(file), folder.path / file.name
+    if check == "never":
+        return table
+    starts = range(0, len(table), BLOCK_SIZE)
+    if file_checksum(digest(table[s : s + BLOCK_SIZE]) for s in starts) != file.checksum:
         raise CorruptDatasetError(
             f"{path} is damaged: its bytes don't match their checksum; restore it or pack the "
             "dataset again",
             path=str(path),
         )
+    return table
 
 
 class _Records:
     """What a process has open of a dataset."""
 
     def __init__(self, folder: Folder, manifest: Manifest, copy: bool, check: Check) -> None:  # noqa: FBT001
-        rows = folder.map(manifest.index)
-        if check != "never":
-            _check_index(rows, manifest, folder.path / INDEX)
+        rows = _map_checked(folder, manifest.index, check)
         self.index = Index(rows, manifest.samples, folder.path / INDEX)
+        self.segments: Segments | None = None
+        if manifest.segments is not None:
+            lists = _map_checked(folder, manifest.segments, check)
+            self.segments = Segments(lists, manifest.samples, folder.path / SEGMENTS)
         self._root = folder.path
         self._manifest = manifest
         self._files = files = tuple(shard.files[0] for shard in manifest.shards)
@@ -221,7 +233,7 @@ class _Records:
         self._checked = bytearray(-(-manifest.samples // 8))
 
     def read(self, rows: list[int]) -> list[Sample]:
-        index, files, opened = self.index, self._files, self._open
+        index, files, opened, segments = self.index, self._files, self._open, self.segments
         pixels = self._manifest.pixels
         checks, checked = self._check != "never", self._checked
         numbers, offsets, lengths, labels = index.places(rows)
@@ -239,10 +251,13 @@ class _Records:
             if checks and not checked[row >> 3] >> (row & 7) & 1:
                 self._hold_against_checksum(row, image)
             shaped = self._shaped(row, image) if isinstance(image, np.ndarray) else image
-            samples.append(self.sample(row, label, shaped))
+            own = None if segments is None else segments[row]
+            samples.append(self.sample(row, label, shaped, own))
         return samples
 
-    def sample(self, row: int, label: int, image: Image) -> Sample:
+    def sample(
+        self, row: int, label: int, image: Image, segments: NDArray[np.uint16] | None = None
+    ) -> Sample:
         index = self.index
         if label >= self._classes:
             raise self._corrupt(row, f"its label {label} is none of {self._classes} classes")
@@ -252,6 +267,7 @@ class _Records:
             label if label >= 0 else None,
             index.extra(row) if self._has_fields else {},
             index.path(row),
+            segments,
         )
 
     def _hold_against_checksum(self, row: int, image: Image) -> None:

@@ -14,7 +14,8 @@
     ├── StorageError            (also OSError)            see to the disk or the mount, run again
     ├── WorkerDiedError         (also RuntimeError)       see why: memory, a crash in a transform
     ├── SampleError             (also ValueError)         mend, skip or keep that one input
-    │   └── NotAnImageError                               nothing: the file never claimed to be one
+    │   ├── NotAnImageError                               nothing: the file never claimed to be one
+    │   └── NotRecodableError                             nothing: the JPEG is kept as it is
     └── FormatError             (also ValueError)         the bytes on disk break the format
         ├── UnsupportedVersionError                       upgrade this library
         └── CorruptDatasetError                           pack again, or restore the shard
@@ -111,6 +112,10 @@ class SampleError(PackError, ValueError):
 
 class NotAnImageError(SampleError):
     """A file that isn't an image and doesn't claim to be one by its suffix."""
+
+
+class NotRecodableError(SampleError):
+    """A JPEG that can't be rewritten with restart markers without risking its pixels."""
 
 
 class FormatError(PackError, ValueError):

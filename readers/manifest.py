@@ -20,6 +20,7 @@ from readers.sample import JsonValue
 
 MANIFEST = "manifest.json"
 INDEX = "index.arrow"
+SEGMENTS = "segments.arrow"
 VERSION = 1
 """Version of the manifest and the index that this library writes, and the newest it reads."""
 
@@ -104,11 +105,22 @@ class Manifest:
     """Kind and fingerprint of the source, and what was left out of it."""
     ledger: tuple[Skipped, ...]
     """Every file that was skipped, kept although it is bad, or remarkable."""
+    segments: File | None = None
+    """Restart segments of rewritten JPEGs, see `readers.segments`; None where there are none, and
+    then no member of the text."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files but the manifest."""
+        tables = self.index.bytes + (0 if self.segments is None else self.segments.bytes)
+        return sum(shard.bytes for shard in self.shards) + tables
 
     @property
     def fingerprint(self) -> str:
         """Names the samples, for whoever packs them again: images, keys, labels, fields, order."""
         content = [self.index.checksum, self.classes, list(self.fields.items())]
+        if self.segments is not None:
+            content.append(self.segments.checksum)
         return digest(json.dumps(content).encode()).hex()
 
     @property
@@ -118,7 +130,10 @@ class Manifest:
 
     def to_json(self) -> str:
         """Serializes it; the same manifest always gives the same text."""
-        body = json.dumps(asdict(self), indent=1, ensure_ascii=True).removesuffix("\n}")
+        facts = asdict(self)
+        if self.segments is None:
+            del facts["segments"]
+        body = json.dumps(facts, indent=1, ensure_ascii=True).removesuffix("\n}")
         return f'{body},\n "checksum": "{digest(body.encode()).hex()}"\n}}\n'
 
 
@@ -191,6 +206,7 @@ def _parse(raw: Mapping[str, Any]) -> Manifest:
             Skipped(_text(item["path"]), _text(item["action"]), _text(item["reason"]))
             for item in _list(raw["ledger"])
         ),
+        segments=_file(raw["segments"]) if "segments" in raw else None,
     )
     held = sum(shard.samples for shard in shards)
     if held != manifest.samples:

@@ -16,7 +16,7 @@ from packer.cli import main
 from packer.convert import convert
 from packer.options import ConvertOptions
 from packer.sources.opening import open_source
-from tests.trees import PACKINGS, PLAIN, Packing, odd_files, write_tree
+from tests.trees import PACKINGS, PLAIN, REGION, Packing, odd_files, write_tree
 
 COMMAND = (sys.executable, "-c", "from packer.cli import main; main()")
 """Starts the `packer` command of this interpreter."""
@@ -39,14 +39,15 @@ Run = Callable[..., Result]
 
 def _require(packing: Packing) -> None:
     """Skips a format whose library isn't installed, or fails if all have to be here."""
-    missing = [name for name in packing.entry.needs if find_spec(name) is None]
+    needs = (*packing.entry.needs, *(("numba",) if packing.region else ()))
+    missing = [name for name in needs if find_spec(name) is None]
     if missing and os.environ.get("PACKER_ALL_FORMATS") == "1":
         pytest.fail(f"{missing} must be installed")
     if missing:
         pytest.skip(f"{missing} aren't installed")
 
 
-@pytest.fixture(params=PACKINGS, ids=str, scope="session")
+@pytest.fixture(params=(*PACKINGS, REGION), ids=str, scope="session")
 def format(request: pytest.FixtureRequest) -> Packing:
     """Each format with each kind of content that it holds."""
     packing = request.param

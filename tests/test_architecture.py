@@ -20,7 +20,7 @@ from readers.errors import MissingDependencyError, PackError, UnknownFormatError
 from readers.registry import FORMATS, FormatEntry, format_entry, load
 
 _ROOT = Path(__file__).parents[1]
-_HEAVY = ("lmdb", "h5py", "webdataset", "click", "packer", "torch", "matplotlib")
+_HEAVY = ("lmdb", "h5py", "webdataset", "click", "packer", "torch", "matplotlib", "numba")
 
 
 def test_the_contracts_of_imports_hold() -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
 from packer.convert import convert
-from packer.image_policy import Decode, ImagePolicy, Keep, Reencode, Resize
+from packer.image_policy import Decode, ImagePolicy, Keep, Reencode, Region, Resize
 from packer.options import ConvertOptions
 from packer.sources.opening import open_source
 from packer.verify import verify
@@ -25,7 +26,7 @@ from readers.decode import decode
 from readers.errors import SampleError
 from readers.opening import open_dataset
 from readers.sample import Pixels
-from tests.trees import PACKINGS, Packing, image_bytes
+from tests.trees import PACKINGS, REGION, Packing, image_bytes
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 _PICTURES = {"clean", "other-image"}
@@ -131,6 +132,28 @@ def test_encoded_files_are_right_or_reported(
             if isinstance(policy, Resize):
                 assert min(size) <= 24
             assert dataset.index.orientations.item(row) == 1
+
+
+@pytest.mark.parametrize("format", [REGION], ids=str, indirect=True, scope="session")
+def test_rewritten_files_show_the_same_or_are_kept_and_named(
+    tmp_path: Path, folder: Path, lines: dict[str, Line], format: Packing
+) -> None:
+    rewritten = 0
+    with pack(folder, tmp_path / "o", format, Region(), "keep") as dataset:
+        remarks = ledger_of(dataset, "kept", "noted")
+        assert {s.path for s in dataset} | ledger_of(dataset, "left out").keys() == lines.keys()
+        for sample in dataset:
+            original = (folder / sample.path).read_bytes()
+            if sample.segments is None:
+                assert sample.image == original
+                assert lines[sample.path]["content"] != "jpeg" or sample.path in remarks
+                continue
+            rewritten += 1
+            assert sample.path not in remarks
+            pixels = simplejpeg.decode_jpeg(image_bytes(sample), strict=True)
+            assert np.array_equal(pixels, simplejpeg.decode_jpeg(original, strict=True))
+            assert np.array_equal(decode(image_bytes(sample)), decode(original))
+    assert rewritten > len([one for one in lines.values() if one["class"] == "clean"]) / 2
 
 
 def _check(

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from packer.image_policy import Decode, ImagePolicy, Keep
+from packer.image_policy import Decode, ImagePolicy, Keep, Region, policy_name
 from packer.protocols import SourceReport
+from packer.recoding import load_recode
 from readers.decode import decode
 from readers.registry import FORMATS, FormatEntry
 from readers.sample import JsonValue, Sample
@@ -95,6 +96,8 @@ class Packing:
 
     entry: FormatEntry
     pixels: bool
+    region: bool = False
+    """Whether files are rewritten for regions."""
 
     @property
     def name(self) -> str:
@@ -103,19 +106,24 @@ class Packing:
     @property
     def policy(self) -> ImagePolicy:
         """What stores images without loss."""
+        if self.region:
+            return Region()
         return Decode() if self.pixels else Keep()
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """What the command is told for it."""
-        return ("--format", self.name, "--image", "decode" if self.pixels else "keep")
+        return ("--format", self.name, "--image", policy_name(self.policy))
 
     def stored(self, data: bytes) -> bytes:
         """Gives the bytes that are to be stored of an image."""
+        if self.region:
+            return load_recode()(data, max_pixels=None).jpeg
         return decode(data).tobytes() if self.pixels else data
 
     def __str__(self) -> str:
-        return f"{self.name}-{'pixels' if self.pixels else 'files'}"
+        kind = "region" if self.region else "pixels" if self.pixels else "files"
+        return f"{self.name}-{kind}"
 
 
 PACKINGS = tuple(
@@ -125,6 +133,9 @@ PACKINGS = tuple(
     if held
 )
 
+
+REGION = Packing(FORMATS["webdataset"], pixels=False, region=True)
+"""Files rewritten for regions, in one of the formats: what is beside the shards is no format's."""
 
 PLAIN = next(one for one in PACKINGS if not one.entry.needs and not one.pixels)
 """A format that any installation has, for what doesn't depend on the format."""
@@ -139,6 +150,7 @@ class MemorySource:
     fields: Mapping[str, str] = field(default_factory=dict)
     kind: str = "memory"
     pixels: bool = False
+    segments: bool = False
     shape: tuple[int, int, int] | None = None
     report: SourceReport = field(default_factory=SourceReport)
     fingerprint: str = "0"

@@ -19,8 +19,10 @@ from packer.commands.parameters import ByteSize, as_json, list_options, place, q
 from packer.convert import convert as pack
 from packer.convert import plan_of
 from packer.dry_run import dry_run as dry_run_of
+from packer.image_policy import Region
 from packer.options import ConvertOptions
 from packer.protocols import PackSource
+from packer.recoding import load_recode
 from packer.sources.folder import classes_of, splits_of
 from packer.sources.opening import open_source
 from readers.decode import MAX_PIXELS
@@ -148,6 +150,9 @@ def convert(
         names = tuple(sorted({name for split in splits for name in classes_of(source / split)}))
     results: list[dict[str, JsonValue]] = []
     with Display(quiet=quiet) as display:
+        if isinstance(options.image, Region):
+            display.say("load the kernel that rewrites JPEGs (compiling it takes some ten seconds)")
+            load_recode()
         for split in splits or ("",):
             display.say(f"look through {source / split}")
             opened = open_source(
@@ -188,7 +193,7 @@ def _pack(
 
 def _facts(destination: Path, source: PackSource, seconds: float) -> dict[str, JsonValue]:
     with open_dataset(destination) as dataset:
-        manifest = dataset.manifest
+        manifest, segments = dataset.manifest, dataset.segments
     actions = Counter(item.action for item in manifest.ledger)
     return {
         "dataset": str(destination),
@@ -196,11 +201,12 @@ def _facts(destination: Path, source: PackSource, seconds: float) -> dict[str, J
         "samples": manifest.samples,
         "classes": len(manifest.classes),
         "shards": len(manifest.shards),
-        "bytes": sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes,
+        "bytes": manifest.bytes,
         "seconds": seconds,
         "litter": source.report.litter,
         "types": dict(manifest.types),
         "decoders": dict(manifest.decoders),
+        **({} if segments is None else {"rewritten": segments.rewritten}),
         **{name.replace(" ", "_"): actions[name] for name in sorted(actions)},
     }
 
@@ -245,6 +251,8 @@ def _told(result: Mapping[str, Any]) -> str:
     ]
     if result["litter"]:
         remarks.append(f"{result['litter']:,} files of litter passed over")
+    if "rewritten" in result:
+        text += f"\n  {result['rewritten']:,} rewritten with restart segments"
     if remarks:
         text += f"\n  {', '.join(remarks)}; see 'packer inspect --ledger {result['dataset']}'"
     return text

@@ -14,7 +14,9 @@ from packer.image_policy import (
     Decode,
     ImagePolicy,
     Keep,
+    Metadata,
     Reencode,
+    Region,
     Resize,
     Side,
     Subsampling,
@@ -23,6 +25,7 @@ from readers.fitting import Fit
 
 _POLICIES: dict[str, type[ImagePolicy]] = {
     "keep": Keep,
+    "region": Region,
     "resize": Resize,
     "reencode": Reencode,
     "decode": Decode,
@@ -32,8 +35,14 @@ _OPTIONS = (
     click.option(
         "--image",
         type=click.Choice(list(_POLICIES)),
-        help="keep: the bytes untouched (default); resize: to JPEGs of --side pixels; reencode: to "
+        help="keep: the bytes untouched (default); region: JPEGs rewritten without loss, so that "
+        "crops decode without the rest; resize: to JPEGs of --side pixels; reencode: to "
         "JPEGs of --quality; decode: to pixels, for npy (default there) and hdf5.",
+    ),
+    click.option(
+        "--metadata",
+        type=click.Choice(get_args(Metadata)),
+        help="region: keep EXIF, XMP and comments, or drop what decoding doesn't need  [keep]",
     ),
     click.option("--side", type=click.IntRange(min=1), help="resize: pixels of the side."),
     click.option("--by", type=click.Choice(get_args(Side)), help="resize: which side  [shorter]"),

@@ -12,10 +12,11 @@ from PIL import Image as PillowImage
 
 from packer.commands.parameters import as_json, place
 from packer.image_policy import from_json, policy_name
+from packer.recode.markers import Markers
 from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
 from readers.opening import open_dataset
-from readers.sample import Image, JsonValue
+from readers.sample import Image, JsonValue, Sample
 
 _CLASSES_SHOWN = 8
 
@@ -62,19 +63,19 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
     for item in manifest.ledger:
         seen = actions.get(item.action, 0)
         actions[item.action] = (seen if isinstance(seen, int) else 0) + 1
-    nbytes = sum(shard.bytes for shard in manifest.shards) + manifest.index.bytes
     image = from_json(manifest.options["image"])
     return {
         "dataset": str(dataset.root),
         "format": f"{manifest.format}, version {manifest.version}",
         "samples": manifest.samples,
-        "bytes": nbytes,
+        "bytes": manifest.bytes,
         "shards": len(manifest.shards),
         "classes": list(manifest.classes),
         "fields": dict(manifest.fields),
         "stored": _stored(dataset),
         "types": dict(manifest.types),
         "decoded by": dict(manifest.decoders),
+        **_rewritten(dataset),
         "image policy": policy_name(image),
         **{name: str(value) for name, value in asdict(image).items()},
         "order": "as in the source"
@@ -84,6 +85,20 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
         "ledger": actions,
         "packed by": f"dataset-packer {manifest.packer_version}",
     }
+
+
+def _rewritten(dataset: Dataset) -> dict[str, JsonValue]:
+    segments = dataset.segments
+    return {} if segments is None else {"rewritten": segments.rewritten}
+
+
+def _restarts(sample: Sample) -> dict[str, JsonValue]:
+    """Tells of the restart segments of a rewritten JPEG."""
+    if sample.segments is None or isinstance(sample.image, np.ndarray):
+        return {}
+    markers = Markers(sample.image)
+    markers.next_scan()
+    return {"segments": len(sample.segments), "MCUs each": markers.interval}
 
 
 def _stored(dataset: Dataset) -> str:
@@ -113,6 +128,7 @@ def _sample_facts(dataset: Dataset, index: int, save: Path | None) -> dict[str, 
         "shard": dataset.manifest.shards[rows.shards.item(row)].name,
         "offset": rows.offsets.item(row),
         "checksum": rows.checksums[row].tobytes().hex(),
+        **_restarts(sample),
         "extra": dict(sample.extra),
     }
 

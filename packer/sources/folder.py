@@ -54,6 +54,7 @@ class FolderSource:
     kind = "folder"
     fields: Mapping[str, str] = MappingProxyType({})
     pixels = False
+    segments = False
     shape: tuple[int, int, int] | None = None
 
     def __init__(

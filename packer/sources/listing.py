@@ -66,6 +66,7 @@ class ListSource:
 
     kind = "list"
     pixels = False
+    segments = False
     shape: tuple[int, int, int] | None = None
 
     def __init__(

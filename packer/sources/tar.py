@@ -45,6 +45,7 @@ class TarSource:
 
     kind = "webdataset"
     pixels = False
+    segments = False
     shape: tuple[int, int, int] | None = None
 
     def __init__(

@@ -87,7 +87,7 @@ def test_every_format_becomes_every_other(
     policy = Decode() if to.pixels and not format.pixels else None
     repack(packed, target, to, policy)
     wanted = [
-        (s.key, s.label, s.extra, s.path, to.stored(image_bytes(s)) if to.pixels else s.image)
+        (s.key, s.label, s.extra, s.path, (to if to.pixels else format).stored(image_bytes(s)))
         for s in _SAMPLES
     ]
     assert facts(target) == wanted

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 
 def make(name: str) -> Path:
     """Makes one; see above."""
-    from packer import ConvertOptions, Decode, Keep, convert  # noqa: PLC0415 - found by the path above
+    from packer import ConvertOptions, Decode, Keep, Region, convert  # noqa: PLC0415 - found by the path above
     from readers import Sample, open_dataset  # noqa: PLC0415
     from readers.registry import format_entry  # noqa: PLC0415
     from tests.trees import MemorySource, image_bytes, jpeg, turned  # noqa: PLC0415
@@ -35,8 +35,13 @@ def make(name: str) -> Path:
         for n, (key, image) in enumerate(zip(keys, images, strict=True))
     ]
     source = MemorySource(samples, ("ant", "bee"), {"n": "int", "note": "string"})
-    policy = Keep() if kind == "files" else Decode(size=(8, 12) if kind == "fixed" else None)
-    convert(source, target, format=format, options=ConvertOptions(image=policy))
+    policies = {
+        "files": Keep(),
+        "fixed": Decode(size=(8, 12)),
+        "pixels": Decode(),
+        "region": Region(),
+    }
+    convert(source, target, format=format, options=ConvertOptions(image=policies[kind]))
     with open_dataset(target) as dataset:
         wanted = [
             {
@@ -46,6 +51,7 @@ def make(name: str) -> Path:
                 "extra": dict(sample.extra),
                 "sha256": hashlib.sha256(image_bytes(sample)).hexdigest(),
                 "shape": getattr(sample.image, "shape", None),
+                **({} if sample.segments is None else {"segments": sample.segments.tolist()}),
             }
             for sample in dataset
         ]

@@ -1,4 +1,4 @@
-"""Writes index.arrow from the rows of the finished shards, in bounded memory.
+"""Writes index.arrow and segments.arrow from the rows of the finished shards, in bounded memory.
 
 The file is to have one record batch, so every column is first put together in a file of its own,
 which is then mapped and handed to Arrow where it lies.
@@ -18,15 +18,17 @@ import pyarrow as pa
 
 from packer.shard_file import ShardFile
 from readers.checksum import BLOCK_SIZE
-from readers.index import COLUMNS, SCHEMA
-from readers.manifest import INDEX, File
+from readers.manifest import File
 
 
-def write_index(directory: Path, batches: Callable[[], Iterator[pa.RecordBatch]]) -> File:
-    """Writes the index.
+def write_arrow(
+    path: Path, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]
+) -> File:
+    """Writes an Arrow IPC file of one record batch.
 
     Args:
-        directory: Where `index.arrow` is made, and temporary files.
+        path: The file; temporary ones are made beside it.
+        schema: Its columns: numbers, large binaries, large strings, large lists of numbers.
         batches: Gives all rows, in order; called once a column.
 
     Raises:
@@ -35,13 +37,13 @@ def write_index(directory: Path, batches: Callable[[], Iterator[pa.RecordBatch]]
     with ExitStack() as stack:
         rows = sum(batch.num_rows for batch in batches())
         arrays = [
-            _column(kind, rows, (batch.column(name) for batch in batches()), directory, stack)
-            for name, kind in COLUMNS
+            _column(field, rows, (batch.column(field.name) for batch in batches()), path, stack)
+            for field in schema
         ]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-        sink = _Sink(ShardFile(directory / INDEX))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        sink = _Sink(ShardFile(path))
         try:
-            with pa.PythonFile(sink, "w") as file, pa.ipc.new_file(file, SCHEMA) as writer:
+            with pa.PythonFile(sink, "w") as file, pa.ipc.new_file(file, schema) as writer:
                 writer.write_batch(batch)
             return sink.file.finish()
         except OSError:
@@ -74,10 +76,12 @@ class _Sink:
 
 
 def _column(
-    kind: pa.DataType, rows: int, parts: Iterator[pa.Array], spool: Path, stack: ExitStack
+    field: pa.Field, rows: int, parts: Iterator[pa.Array], path: Path, stack: ExitStack
 ) -> pa.Array:
+    kind, spool = field.type, path.parent
     data = stack.enter_context(tempfile.TemporaryFile(dir=spool))  # noqa: SIM115 - the stack closes it
-    if not (pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)):
+    is_list = pa.types.is_large_list(kind)
+    if not (is_list or pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)):
         for part in parts:
             width = kind.bit_width // 8
             start = part.offset * width
@@ -86,13 +90,18 @@ def _column(
     offsets = stack.enter_context(tempfile.TemporaryFile(dir=spool))  # noqa: SIM115 - the stack closes it
     end = np.zeros(1, np.int64)
     offsets.write(end.tobytes())
+    width = kind.value_type.bit_width // 8 if is_list else 1
     for part in parts:
-        _, starts, text = part.buffers()
+        buffers = part.buffers()
+        starts, items = buffers[1], buffers[-1]
         ends = np.frombuffer(starts, np.int64)[part.offset : part.offset + len(part) + 1]
-        if text is not None:
-            data.write(memoryview(text)[ends[0] : ends[-1]])
+        if items is not None:
+            data.write(memoryview(items)[ends[0] * width : ends[-1] * width])
         offsets.write((ends[1:] - ends[0] + end).tobytes())
         end += ends[-1] - ends[0]
+    if is_list:
+        items = pa.Array.from_buffers(kind.value_type, end.item(), [None, _mapped(data)])
+        return pa.Array.from_buffers(kind, rows, [None, _mapped(offsets)], children=[items])
     return pa.Array.from_buffers(kind, rows, [None, _mapped(offsets), _mapped(data)])
 
 
