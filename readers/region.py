@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,18 @@ _CUTTABLE = (1, 3)
 _MARKER_SIZE = 2
 _PREFIX, _STUFFED, _RST0, _EOI = 0xFF, 0x00, 0xD0, 0xD9
 _RESTART_CODES: NDArray[np.uint8] = np.tile(np.arange(_RST0, _RST0 + 8, dtype=np.uint8), 128)
+"""Long enough for most pictures."""
+_RESTART_MARKERS: NDArray[np.uint16] = np.stack(
+    (np.full_like(_RESTART_CODES, _PREFIX), _RESTART_CODES), axis=1
+).view(np.uint16)[:, 0]
+"""The same as the two bytes of each marker, in the order of the file."""
+_END_MARKER = np.array([_PREFIX, _EOI], np.uint8).view(np.uint16)[0]
 _ALL_RESTARTS = np.uint8(0xF8)
 """The bits that all codes of restart markers have in common."""
 _LEAST_BLENDED = 3
 """Samples in a row from which on `jdsample.c` blends."""
+
+_Number = TypeVar("_Number", np.uint8, np.uint16)
 
 
 class Cut(NamedTuple):
@@ -175,7 +183,9 @@ def cut_out(
     joined = bytearray().join((head, *[whole[start:stop] for start, stop in spans]))
     moved_to = len(head) + np.cumsum(stops - starts) - stops
     codes = np.frombuffer(joined, np.uint8)
-    codes[ends + (moved_to - 1)[:, np.newaxis]] = _restart_codes(ends.size).reshape(ends.shape)
+    codes[ends + (moved_to - 1)[:, np.newaxis]] = _repeated(_RESTART_CODES, ends.size).reshape(
+        ends.shape
+    )
     codes[-1] = _EOI
     return Cut(joined, place)
 
@@ -228,7 +238,7 @@ def _searched(data: Encoded, frame: _Frame) -> Grid | None:
     found = np.flatnonzero(restarts[: others[0]])
     if len(found) + 1 != frame.down.count * frame.across.count:
         return None
-    if not np.array_equal(codes[found], _restart_codes(len(found))):
+    if not np.array_equal(codes[found], _repeated(_RESTART_CODES, len(found))):
         return None
     ends = prefixes[np.append(found, others[0])] + (frame.start + _MARKER_SIZE)
     return Grid(np.append(frame.start, ends), frame.down, frame.across)
@@ -245,26 +255,27 @@ def _given(data: Encoded, frame: _Frame, lengths: NDArray[np.uint16]) -> Grid:
     bounds[-1] += _MARKER_SIZE
     if bounds[-1] > len(data):
         raise _misfit(f"it ends at byte {bounds[-1]} of {len(data)}")
-    codes_at = bounds[1:] - 1
-    coded = np.frombuffer(data, np.uint8)
-    expected = _restart_codes(len(codes_at))
-    expected[-1] = _EOI
-    fits = (coded[codes_at] == expected) & (coded[codes_at - 1] == _PREFIX)
+    expected = _repeated(_RESTART_MARKERS, len(lengths))
+    expected[-1] = _END_MARKER
+    # Every two bytes of the file, overlapping.
+    pairs = np.ndarray(len(data) - 1, np.uint16, data, strides=1)
+    fits = pairs[bounds[1:] - _MARKER_SIZE] == expected
     if not fits.all():
         number = int(fits.argmin())
-        marker = int(codes_at[number]) - 1
+        marker = int(bounds[number + 1]) - _MARKER_SIZE
         raise _misfit(
-            f"at byte {marker}, where segment {number} should end with FF{expected[number]:02X}, "
-            f"stands {bytes(data[marker : marker + 2]).hex().upper()}"
+            f"at byte {marker}, where segment {number} should end with "
+            f"{expected[number].tobytes().hex().upper()}, stands "
+            f"{bytes(data[marker : marker + _MARKER_SIZE]).hex().upper()}"
         )
     return Grid(bounds, frame.down, frame.across)
 
 
-def _restart_codes(count: int) -> NDArray[np.uint8]:
-    """Gives the codes of restart markers in order, uint8, shape (count,)."""
-    if count <= _RESTART_CODES.size:
-        return np.array(_RESTART_CODES[:count])
-    repeated: NDArray[np.uint8] = np.resize(_RESTART_CODES, count)
+def _repeated(numbers: NDArray[_Number], count: int) -> NDArray[_Number]:
+    """Gives the first of numbers that go round and round, shape (count,)."""
+    if count <= numbers.size:
+        return np.array(numbers[:count])
+    repeated: NDArray[_Number] = np.resize(numbers, count)
     return repeated
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from readers.decode import MAX_PIXELS
 from readers.errors import OptionError
-from readers.loading.transform import Slots, Transform, WritesInto
+from readers.loading.transform import Slots, Transform, writer_of
 from readers.sample import Sample
 from readers.transforms.rendering import Rendering
 from readers.transforms.view import ViewStep
@@ -65,6 +65,7 @@ class Compose:
             self._parts.extend([Rendering(chosen, reducing_gap, max_pixels)] if sees else chosen)
         if not self._parts or not isinstance(self._parts[0], Rendering):
             self._parts.insert(0, Rendering([], reducing_gap, max_pixels))
+        self._last_writes_into = writer_of(self._parts[-1])
 
     def __call__(self, sample: Sample, /) -> tuple[Any, int | None]:
         """Gives what became of the pixels, and the label."""
@@ -76,7 +77,8 @@ class Compose:
 
     def _apply(self, sample: Sample, slot: Slots) -> object:
         value: Any = sample
-        last = self._parts[-1]
         for part in self._parts[:-1]:
             value = part(value)
-        return last.write_into(value, slot) if isinstance(last, WritesInto) else last(value)
+        if self._last_writes_into is None:
+            return self._parts[-1](value)
+        return self._last_writes_into.write_into(value, slot)

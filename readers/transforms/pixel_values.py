@@ -56,7 +56,8 @@ class Normalize:
         for plane, table, channel in zip(
             planes, self._table, pixels.transpose(2, 0, 1), strict=True
         ):
-            plane[...] = table[channel]
+            # No level is outside of the table, and clipping takes half the time of checking that.
+            np.take(table, channel, out=plane, mode="clip")
         return out
 
 

@@ -95,15 +95,16 @@ class Rendering:
 
 def _with_margin(view: View, reach: float) -> Rectangle:
     """Gives the whole pixels that resampling the box looks at."""
-    firsts, lengths = [], []
-    axes = zip(view.box[:2], view.box[2:], (view.height, view.width), strict=True)
-    limits = zip(view.bounds[:2], view.bounds[2:], strict=True)
-    for (start, length, wanted), (least, extent) in zip(axes, limits, strict=True):
-        margin = math.ceil(reach * max(1.0, length / wanted))
-        first = max(least, math.floor(start) - margin)
-        firsts.append(first)
-        lengths.append(min(least + extent, math.ceil(start + length) + margin) - first)
-    return Rectangle(*firsts, *lengths)
+    box, bounds = view.box, view.bounds
+    if (*box,) == (*bounds,):
+        return bounds
+    down = math.ceil(reach * max(1.0, box.height / view.height))
+    across = math.ceil(reach * max(1.0, box.width / view.width))
+    top = max(bounds.top, math.floor(box.top) - down)
+    left = max(bounds.left, math.floor(box.left) - across)
+    bottom = min(bounds.top + bounds.height, math.ceil(box.top + box.height) + down)
+    right = min(bounds.left + bounds.width, math.ceil(box.left + box.width) + across)
+    return Rectangle(top, left, bottom - top, right - left)
 
 
 def _copy(pixels: Pixels, out: Pixels, *, mirrored: bool) -> None:
