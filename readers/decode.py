@@ -9,6 +9,7 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
+from readers.errors import CorruptDatasetError
 from readers.header import Encoded, ImageHeader, read_header
 from readers.rectangle import Box, Rectangle, check_inside, turn, turn_back, turn_size
 from readers.region import cut_out, find_grid
@@ -128,6 +129,7 @@ class EncodedPicture:
     Args:
         data: The file.
         lengths: Of its segments, see `Sample.segments`.
+        key: Of the sample, for errors.
 
     Attributes:
         height: Upright, in pixels.
@@ -137,9 +139,12 @@ class EncodedPicture:
         SampleError: It is no image, or its head is damaged.
     """
 
-    def __init__(self, data: Encoded, lengths: NDArray[np.uint16] | None = None) -> None:
+    def __init__(
+        self, data: Encoded, lengths: NDArray[np.uint16] | None = None, key: str | None = None
+    ) -> None:
         self._data = data
         self._lengths = lengths
+        self._key = key
         self._header = header = read_header(data)
         self.height, self.width = turn_size(header.height, header.width, header.orientation)
 
@@ -176,7 +181,11 @@ class EncodedPicture:
         data, header = self._data, self._header
         if (wanted.height, wanted.width) == (header.height, header.width):
             return None
-        grid = find_grid(data, header, self._lengths)
+        try:
+            grid = find_grid(data, header, self._lengths)
+        except CorruptDatasetError as error:
+            message = f"sample {self._key!r}: {error.message}"
+            raise CorruptDatasetError(message, key=self._key) from error
         if grid is None or (cut := cut_out(data, header, grid, wanted, scale)) is None:
             return None
         place = cut.place
@@ -197,10 +206,11 @@ def open_picture(image: Image | Sample) -> Picture:
     Raises:
         SampleError: It is no image, or its head is damaged.
     """
-    encoded, lengths = (image.image, image.segments) if isinstance(image, Sample) else (image, None)
-    if isinstance(encoded, np.ndarray):
-        return PixelPicture(encoded)
-    return EncodedPicture(encoded, lengths)
+    if isinstance(image, Sample):
+        if isinstance(image.image, np.ndarray):
+            return PixelPicture(image.image)
+        return EncodedPicture(image.image, image.segments, image.key)
+    return PixelPicture(image) if isinstance(image, np.ndarray) else EncodedPicture(image)
 
 
 def _decode_whole(

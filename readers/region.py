@@ -181,7 +181,7 @@ def cut_out(
     whole = memoryview(data)
     spans = zip(starts.tolist(), stops.tolist(), strict=True)
     joined = bytearray().join((head, *[whole[start:stop] for start, stop in spans]))
-    moved_to = len(head) + np.cumsum(stops - starts) - stops
+    moved_to = len(head) + (stops - starts).cumsum() - stops
     codes = np.frombuffer(joined, np.uint8)
     codes[ends + (moved_to - 1)[:, np.newaxis]] = _repeated(_RESTART_CODES, ends.size).reshape(
         ends.shape

@@ -225,8 +225,9 @@ SPOILED: dict[str, Lengths] = {
 
 @pytest.mark.parametrize("lengths", SPOILED.values(), ids=SPOILED)
 def test_a_table_that_does_not_fit_is_an_error(lengths: Lengths) -> None:
-    with pytest.raises(CorruptDatasetError, match="doesn't fit it"):
+    with pytest.raises(CorruptDatasetError, match=r"sample 'key': .* doesn't fit it") as raised:
         decode(a_sample(DATA, lengths), region=REGION)
+    assert raised.value.key == "key"
 
 
 def test_a_table_for_an_image_without_markers_is_an_error() -> None:

@@ -8,7 +8,9 @@ import pickle
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from packer.convert import convert
+from packer.options import ConvertOptions
 from readers.decode import decode
 from readers.draws import Draws, begin_sample
 from readers.errors import MissingDependencyError, OptionError
+from readers.loader import MonitoredLoader
+from readers.monitor.attach import LoaderMonitor
+from readers.opening import open_dataset
 from readers.rectangle import Rectangle
 from readers.sample import Pixels, Sample
 from readers.transforms import (
@@ -37,7 +44,7 @@ from readers.transforms.crops import draw_part
 from readers.transforms.interpolation import Interpolation
 from readers.transforms.size import Size
 from tests.coded import coded_jpeg
-from tests.trees import turned
+from tests.trees import MemorySource, Packing, turned
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 C420 = ((2, 2), (1, 1), (1, 1))
@@ -387,3 +394,42 @@ def test_functions_draw_numbers_of_the_sample() -> None:
 
 def test_a_part_of_a_sample_keeps_within_it() -> None:
     assert draw_part(1, 1, (0.08, 1.0), (3 / 4, 4 / 3), Draws(0)) == Rectangle(0, 0, 1, 1)
+
+
+def test_every_format_gives_the_same_batches(tmp_path: Path, format: Packing) -> None:
+    samples = [
+        Sample(f"k/{number}", coded_jpeg(number, 70, 90, C420, 2), 0, {}, f"k/{number}.jpg")
+        for number in range(5)
+    ]
+    options = ConvertOptions(image=format.policy)
+    convert(MemorySource(samples, ("k",)), tmp_path / "packed", format=format.name, options=options)
+    steps: list[Step] = [RandomResizedCrop(24, interpolation="area"), RandomHorizontalFlip()]
+    with open_dataset(tmp_path / "packed") as dataset:
+        found, _ = next(iter(MonitoredLoader(dataset, 5, transform=Compose(steps), workers=2)))
+        stored = [dataset[number].image for number in range(5)]
+    decoded = [
+        sample._replace(image=decode(image)) for sample, image in zip(samples, stored, strict=True)
+    ]
+    wanted, _ = next(iter(MonitoredLoader(decoded, 5, transform=Compose(steps), workers=0)))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_monitor_tells_decoding_from_transforming(monkeypatch: pytest.MonkeyPatch) -> None:
+    stock: Callable[..., Pixels] = simplejpeg.decode_jpeg
+
+    def decode_slowly(data: bytes, **options: int) -> Pixels:
+        time.sleep(0.03)
+        return stock(data, **options)
+
+    def wait(pixels: Pixels) -> Pixels:
+        time.sleep(0.01)
+        return pixels
+
+    monkeypatch.setattr("simplejpeg.decode_jpeg", decode_slowly)
+    photos = [a_sample(coded_jpeg(number, 90, 90, C420, 1)) for number in range(4)]
+    monitor = LoaderMonitor()
+    transform = Compose([RandomResizedCrop(30), wait])
+    list(MonitoredLoader(photos, 4, transform=transform, workers=0, monitor=monitor))
+    batch = monitor.recording().batches[0]
+    assert batch.decode >= 0.12e9
+    assert batch.transform >= 0.04e9
