@@ -1,189 +1,246 @@
-"""Makes pixels of an encoded image.
-
-The rule for the turn that a camera notes in EXIF: stored bytes are never turned, and whenever
-pixels are made of them, the turn is applied.
-"""
+"""Makes upright pixels of an image, or of a part of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import simplejpeg
-from PIL.Image import Image as PillowImage
+from numpy.typing import NDArray
 
-from readers.errors import SampleError
-from readers.header import (
-    Encoded,
-    ImageHeader,
-    find_cut,
-    open_lazily,
-    pillow_faults,
-    read_header,
-    reason_of,
-)
-from readers.sample import Image, Pixels
+from readers.errors import CorruptDatasetError
+from readers.header import Encoded, ImageHeader, read_header
+from readers.rectangle import Box, Rectangle, check_inside, turn, turn_back, turn_size
+from readers.region import cut_out, find_grid
+from readers.sample import Image, Pixels, Sample
 from readers.span import decoding
+from readers.stored import (
+    MAX_PIXELS,
+    Decoded,
+    check_limit,
+    choose_scale,
+    decode_stored,
+    orient,
+)
 
-MAX_PIXELS = 178_956_970
-"""Pixels above which an image isn't decoded unless asked: 2**29 bytes of RGB, and the number at
-which Pillow raises `DecompressionBombError`."""
-
-_SCALES = (8, 4, 2)
-_QUARTER_TURNED = 5
-"""The first of the orientations by which height and width change places."""
-_PIXEL = np.dtype("V3")
-_DEEP_GRAY = frozenset({"I;16", "I;16L", "I;16B", "I;16N"})
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """The pixels of an image and how they were made."""
-
-    pixels: Pixels
-    """RGB, `uint8`, shape (height, width, 3), C-contiguous, not turned."""
-    orientation: int
-    """EXIF orientation that `orient` has yet to apply, 1 to 8."""
-    decoder: str | None
-    """`simplejpeg` or `pillow`; None for an image that was pixels already."""
-    note: str | None
-    """Why simplejpeg, which is strict, refused a JPEG that Pillow decoded; else None."""
+__all__ = [
+    "MAX_PIXELS",
+    "Decoded",
+    "EncodedPicture",
+    "Part",
+    "Picture",
+    "PixelPicture",
+    "decode",
+    "decode_stored",
+    "open_picture",
+    "orient",
+]
 
 
-def decode(image: Image, *, max_pixels: int | None = MAX_PIXELS) -> Pixels:
-    """Makes upright RGB pixels of an image.
+def decode(
+    image: Image | Sample,
+    *,
+    region: tuple[int, int, int, int] | None = None,
+    at_least: tuple[int, int] | None = None,
+    max_pixels: int | None = MAX_PIXELS,
+) -> Pixels:
+    """Makes upright RGB pixels of an image, or of a region of it.
 
     JPEG files go through libjpeg-turbo in strict mode, and through Pillow where that refuses;
     everything else goes through Pillow. Gray gets three equal channels, CMYK and YCCK become RGB
     without a colour profile, alpha is dropped, 16-bit samples keep their high byte, and of an
     animation or a file of several pages the first picture is taken.
 
+    A region has the very pixels that it has in the whole picture. Of a JPEG with restart markers
+    whose interval divides the row of MCUs (`packer convert --image region` makes such, and
+    `jpegtran -restart 1`), little more than the region is decoded, and damage elsewhere in the file
+    may go unnoticed. Everything else is decoded whole, and cut.
+
     Args:
-        image: An encoded image; pixels pass through as they are.
-        max_pixels: Limit of height x width, checked before memory for the pixels is taken; None
-            for no limit. In its decoders for GIF, TIFF and WebP Pillow consults its own
-            `PIL.Image.MAX_IMAGE_PIXELS` as well, and refuses them above twice that number.
+        image: An encoded image; pixels pass through as they are. A sample stands for its image, and
+            what it knows of its segments saves searching for them.
+        region: Top, left, height and width in the upright picture, in pixels; None for all of it.
+        at_least: Height and width of which the region is needed. A JPEG may then come out at 1/2,
+            1/4 or 1/8 of its size (libjpeg's scaled decode), the smallest that is no smaller than
+            this in either direction; a region of it is rounded outward to whole pixels of the
+            picture at that scale. Anything else comes out at full size.
+        max_pixels: Limit of height x width of the whole picture, checked before memory for pixels
+            is taken; None for no limit. In its decoders for GIF, TIFF and WebP Pillow consults its
+            own `PIL.Image.MAX_IMAGE_PIXELS` as well, and refuses them above twice that number.
 
     Returns:
-        Pixels, `uint8`, shape (height, width, 3), RGB, C-contiguous, turned as EXIF says.
+        Pixels, `uint8`, shape (height, width, 3), RGB, turned as EXIF says, C-contiguous: of an
+        image that is pixels already a copy, but for a region of whole rows.
 
     Raises:
+        OptionError: The region reaches beyond the picture, or is empty.
         SampleError: It is no image, damaged, cut short, of a kind that no decoder here reads, or
             larger than `max_pixels`.
+        CorruptDatasetError: The sample's segments aren't those of its image.
     """
-    if isinstance(image, np.ndarray):
+    if region is None and isinstance(image, np.ndarray):
         return image
     with decoding:
-        decoded = decode_stored(image, read_header(image), max_pixels=max_pixels)
-        return orient(decoded.pixels, decoded.orientation)
+        part = open_picture(image).decode(region, at_least=at_least, max_pixels=max_pixels)
+        return np.ascontiguousarray(part.pixels)
 
 
-def decode_stored(
-    data: Encoded,
-    header: ImageHeader,
-    *,
-    max_pixels: int | None = MAX_PIXELS,
-    at_least: tuple[int, int] | None = None,
-) -> Decoded:
-    """Makes pixels of an encoded image, not yet turned, and says how.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a picture, upright."""
 
-    Args:
-        data: The file.
-        header: What `read_header` said of it.
-        max_pixels: As for `decode`.
-        at_least: Height and width, before the turn, of which the pixels are needed: a JPEG may
-            come out at 1/2, 1/4 or 1/8 of its size (libjpeg's scaled decode) where it may be
-            (`ImageHeader.scalable`) and is still as large as this in both directions. The other
-            eighths are slower than the full size.
-
-    Raises:
-        SampleError: As for `decode`.
-    """
-    _check_limit(header.height, header.width, max_pixels)
-    if header.type != "jpeg":
-        return _decode_with_pillow(data, header, max_pixels, None)
-    min_height, min_width = 0, 0
-    if at_least is not None and header.scalable:
-        min_height, min_width = _scaled_size(header, at_least)
-    try:
-        pixels: Pixels = simplejpeg.decode_jpeg(data, min_height=min_height, min_width=min_width)
-    except ValueError as error:
-        return _decode_with_pillow(data, header, max_pixels, reason_of(error))
-    return Decoded(pixels, header.orientation, "simplejpeg", None)
+    pixels: Pixels
+    """RGB, `uint8`, shape (height, width, 3); may be a view into more."""
+    box: Box
+    """Where in the pixels that lies which was asked for: at a scale, its borders may fall within
+    the outermost pixels."""
 
 
-def orient(pixels: Pixels, orientation: int) -> Pixels:
-    """Turns pixels upright.
+class PixelPicture:
+    """A picture that was decoded before.
 
     Args:
         pixels: `uint8`, shape (height, width, 3).
-        orientation: EXIF orientation, 1 to 8 (Exif 2.32, table 6).
-
-    Returns:
-        The same array for 1, else a C-contiguous copy, of shape (width, height, 3) for 5 to 8.
     """
-    if orientation == 1:
-        return pixels
-    # Moving whole pixels takes half the time of moving their channels.
-    view = np.ascontiguousarray(pixels).view(_PIXEL)[:, :, 0]
-    if orientation >= _QUARTER_TURNED:
-        view = view.T
-    if orientation in (3, 4, 7, 8):
-        view = view[::-1]
-    if orientation in (2, 3, 6, 7):
-        view = view[:, ::-1]
-    turned: Pixels = np.ascontiguousarray(view).view(np.uint8)
-    return turned.reshape(*view.shape, 3)
+
+    def __init__(self, pixels: Pixels) -> None:
+        self._pixels = pixels
+        self.height, self.width = pixels.shape[:2]
+
+    def decode(
+        self,
+        region: tuple[int, int, int, int] | None = None,
+        *,
+        at_least: tuple[int, int] | None = None,  # noqa: ARG002 - there is one scale
+        max_pixels: int | None = MAX_PIXELS,  # noqa: ARG002 - the memory is taken already
+    ) -> Part:
+        """Gives a view of a region.
+
+        Raises:
+            OptionError: As for `readers.decode.decode`.
+        """
+        return _crop(self._pixels, region or (0, 0, self.height, self.width))
 
 
-def _check_limit(height: int, width: int, max_pixels: int | None) -> None:
-    if max_pixels is not None and height * width > max_pixels:
-        raise SampleError(
-            f"{width} x {height} = {width * height} pixels, over the limit of {max_pixels}: "
-            "raise max_pixels (--max-pixels) if it is meant to be so large"
-        )
+class EncodedPicture:
+    """An encoded picture of which only the head has been read.
+
+    Args:
+        data: The file.
+        lengths: Of its segments, see `Sample.segments`.
+        key: Of the sample, for errors.
+
+    Attributes:
+        height: Upright, in pixels.
+        width: Likewise.
+
+    Raises:
+        SampleError: It is no image, or its head is damaged.
+    """
+
+    def __init__(
+        self, data: Encoded, lengths: NDArray[np.uint16] | None = None, key: str | None = None
+    ) -> None:
+        self._data = data
+        self._lengths = lengths
+        self._key = key
+        self._header = header = read_header(data)
+        self.height, self.width = turn_size(header.height, header.width, header.orientation)
+
+    def decode(
+        self,
+        region: tuple[int, int, int, int] | None = None,
+        *,
+        at_least: tuple[int, int] | None = None,
+        max_pixels: int | None = MAX_PIXELS,
+    ) -> Part:
+        """Makes pixels of a region; arguments and errors are those of `readers.decode.decode`."""
+        header = self._header
+        check_limit(header.height, header.width, max_pixels)
+        wanted = check_inside(region or (0, 0, self.height, self.width), self.height, self.width)
+        if header.type != "jpeg":
+            decoded = decode_stored(self._data, header, max_pixels=max_pixels)
+            return _crop(orient(decoded.pixels, decoded.orientation), wanted)
+        orientation = header.orientation
+        stored = turn_back(wanted, self.height, self.width, orientation)
+        scale = 1
+        if at_least is not None and header.scalable:
+            scale = choose_scale(stored.height, stored.width, turn_size(*at_least, orientation))
+        part = self._cut(stored, scale)
+        if part is None:
+            part = _decode_whole(self._data, header, stored, scale, max_pixels)
+        if orientation == 1:
+            return part
+        height, width = part.pixels.shape[:2]
+        box = turn(part.box, height, width, orientation)
+        return Part(orient(part.pixels, orientation), box)
+
+    def _cut(self, wanted: Rectangle, scale: int) -> Part | None:
+        """Decodes just what a part needs; None if it takes all of it, or if it can't be done."""
+        data, header = self._data, self._header
+        if (wanted.height, wanted.width) == (header.height, header.width):
+            return None
+        try:
+            grid = find_grid(data, header, self._lengths)
+        except CorruptDatasetError as error:
+            message = f"sample {self._key!r}: {error.message}"
+            raise CorruptDatasetError(message, key=self._key) from error
+        if grid is None or (cut := cut_out(data, header, grid, wanted, scale)) is None:
+            return None
+        place = cut.place
+        height, width = -(-place.height // scale), -(-place.width // scale)
+        try:
+            pixels = simplejpeg.decode_jpeg(cut.data, min_height=height, min_width=width)
+        except ValueError:
+            return None  # decoding the whole tells what is wrong, and may still do
+        return _crop_scaled(pixels, place, wanted, scale)
 
 
-def _scaled_size(header: ImageHeader, at_least: tuple[int, int]) -> tuple[int, int]:
-    for scale in _SCALES:
-        height = -(-header.height // scale)
-        width = -(-header.width // scale)
-        if height >= at_least[0] and width >= at_least[1]:
-            return height, width
-    return header.height, header.width
+Picture: TypeAlias = EncodedPicture | PixelPicture
 
 
-def _decode_with_pillow(
-    data: Encoded, header: ImageHeader, max_pixels: int | None, refusal: str | None
-) -> Decoded:
-    try:
-        pixels = _pillow_pixels(data, header, max_pixels)
-    except SampleError as error:
-        if refusal is None:
-            raise
-        raise SampleError(f"{error.message}; simplejpeg: {refusal}") from error
-    # Pillow turns a TIFF while it decodes it.
-    orientation = 1 if header.type == "tiff" else header.orientation
-    return Decoded(pixels, orientation, "pillow", refusal)
+def open_picture(image: Image | Sample) -> Picture:
+    """Reads as much of an image as tells its size.
+
+    Raises:
+        SampleError: It is no image, or its head is damaged.
+    """
+    if isinstance(image, Sample):
+        if isinstance(image.image, np.ndarray):
+            return PixelPicture(image.image)
+        return EncodedPicture(image.image, image.segments, image.key)
+    return PixelPicture(image) if isinstance(image, np.ndarray) else EncodedPicture(image)
 
 
-def _pillow_pixels(data: Encoded, header: ImageHeader, max_pixels: int | None) -> Pixels:
-    # Pillow would fill up a cut image if the process has set LOAD_TRUNCATED_IMAGES.
-    if (cut := find_cut(data, header)) is not None:
-        raise SampleError(cut)
-    with pillow_faults(header.type), open_lazily(data, header.type) as image:
-        _check_limit(image.height, image.width, max_pixels)
-        return _to_rgb(image)
+def _decode_whole(
+    data: Encoded, header: ImageHeader, wanted: Rectangle, scale: int, max_pixels: int | None
+) -> Part:
+    height, width = -(-header.height // scale), -(-header.width // scale)
+    decoded = decode_stored(data, header, max_pixels=max_pixels, at_least=(height, width))
+    if decoded.decoder == "pillow":
+        scale = 1
+    return _crop_scaled(decoded.pixels, Rectangle(0, 0, header.height, header.width), wanted, scale)
 
 
-def _to_rgb(image: PillowImage) -> Pixels:
-    # Pillow before 11.3 has mode I for 16-bit gray PNG; its conversions clip both modes.
-    if image.mode in _DEEP_GRAY or (image.mode == "I" and image.format == "PNG"):
-        gray = (np.asarray(image) >> 8).astype(np.uint8)
-        return np.repeat(gray[:, :, np.newaxis], 3, axis=2)
-    if image.mode in ("I", "F"):
-        raise SampleError("32-bit samples, for which nothing says what is black and what is white")
-    image.load()
-    # Converting a palette with transparency warns, though alpha is dropped on purpose.
-    image.info.pop("transparency", None)
-    return np.array(image.convert("RGB"))
+def _crop(pixels: Pixels, region: tuple[int, int, int, int]) -> Part:
+    top, left, height, width = check_inside(region, *pixels.shape[:2])
+    return Part(pixels[top : top + height, left : left + width], Box(0, 0, height, width))
+
+
+def _crop_scaled(pixels: Pixels, place: Rectangle, wanted: Rectangle, scale: int) -> Part:
+    """Takes a part out of pixels that show a larger part at a scale.
+
+    Args:
+        pixels: Those of `place`.
+        place: In the whole picture; its corner is a multiple of the scale.
+        wanted: In the whole picture, within `place`.
+        scale: Pixels of the picture, down and across, that became one.
+    """
+    down, across = wanted.top - place.top, wanted.left - place.left
+    top, left = down // scale, across // scale
+    bottom, right = -(-(down + wanted.height) // scale), -(-(across + wanted.width) // scale)
+    box = Box(
+        down / scale - top, across / scale - left, wanted.height / scale, wanted.width / scale
+    )
+    return Part(pixels[top:bottom, left:right], box)

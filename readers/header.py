@@ -84,7 +84,7 @@ _SCALABLE_FRAMES = frozenset((0xC0, 0xC1, 0xC2))
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _MARKER_PREFIX = 0xFF
-_EOI, _SOS, _APP1 = 0xD9, 0xDA, 0xE1
+_EOI, _SOS, _DRI, _APP1 = 0xD9, 0xDA, 0xDD, 0xE1
 _LENGTH_SIZE = 2
 """Bytes of a segment's length, which counts itself."""
 
@@ -133,6 +133,10 @@ class ImageHeader:
     scalable: bool = False
     """Whether libjpeg may be asked for a fraction of its size: a JPEG of DCT coefficients in
     Huffman code. Asked of a lossless one, libjpeg-turbo crashes."""
+    frame: int = 0
+    """Offset of the content of a JPEG's frame header (SOF); 0 for other types."""
+    restart_interval: int = 0
+    """MCUs between a JPEG's restart markers; 0 where there are none."""
 
 
 def image_type(data: Encoded) -> str:
@@ -281,7 +285,8 @@ def _why_no_image(data: Encoded) -> str:
 def _read_jpeg(data: Encoded) -> ImageHeader:
     frame: tuple[int, int, int] | None = None
     orientation = 0
-    scan, scalable = 0, False
+    frame_start, scan, restart_interval = 0, 0, 0
+    scalable = False
     try:
         for marker, start, end in _jpeg_segments(data):
             if marker == _SOS:
@@ -289,6 +294,9 @@ def _read_jpeg(data: Encoded) -> ImageHeader:
             elif marker in _JPEG_FRAMES:
                 scalable = marker in _SCALABLE_FRAMES and (frame is None or scalable)
                 frame = frame or _frame(data, start)
+                frame_start = frame_start or start
+            elif marker == _DRI:
+                restart_interval = data[start] << 8 | data[start + 1]
             elif marker == _APP1 and not orientation:
                 tiff = start + len(_EXIF_PREFIX)
                 if data[start:tiff] == _EXIF_PREFIX:
@@ -301,7 +309,17 @@ def _read_jpeg(data: Encoded) -> ImageHeader:
     if frame is None:
         raise SampleError("JPEG without a frame header")
     height, width, components = frame
-    return ImageHeader("jpeg", height, width, orientation or 1, components, scan, scalable)
+    return ImageHeader(
+        "jpeg",
+        height,
+        width,
+        orientation or 1,
+        components,
+        scan,
+        scalable,
+        frame_start,
+        restart_interval,
+    )
 
 
 def _jpeg_segments(data: Encoded) -> Iterator[tuple[int, int, int]]:

@@ -33,7 +33,7 @@ WorkerKind: TypeAlias = Literal["thread", "fork", "forkserver", "spawn"]
 """What a worker is: a thread of this process, or a process that is started in that way."""
 
 _MOST_WORKERS = 8
-_NO_ORDER = (None, False, 0, False, 0, 1)
+_NO_ORDER = (None, False, False, 0, 1)
 
 
 class MonitoredLoader:
@@ -70,7 +70,8 @@ class MonitoredLoader:
             Processes suit those that hold it; their batches come back in shared memory.
         worker_init: Called in each worker process when it starts, with the worker's number.
         shuffle: Whether each epoch has an order of its own, see `readers.sampling`.
-        seed: Of the order, 0 to 2**64 - 1.
+        seed: Of the order, and of the random numbers of transforms that take them from
+            `readers.draws`, 0 to 2**64 - 1. The latter depend on seed, epoch and sample alone.
         drop_last: Whether a last batch that isn't full is left out.
         prefetch: Batches that each worker makes ahead; `workers * prefetch` are under way at most.
         in_order: Whether batches come in the order of the epoch. Without, a slow batch holds up no
@@ -81,7 +82,9 @@ class MonitoredLoader:
             host's memory.
         pin_memory: Whether tensors lie in page-locked memory.
         batches: Indices of the samples of each batch, iterated once an epoch, in place of
-            batch_size, shuffle, seed, drop_last, rank and world_size.
+            batch_size, shuffle, drop_last, rank and world_size. The random numbers of transforms
+            then depend on a sample's place in the batch too, so that one that comes twice comes
+            differently; ranks that share samples want a seed each.
         monitor: What measures this loader; None for one of its own, which writes a line a batch to
             stderr if the environment says so (`readers.monitor.switch`), and the verdict when the
             loader is gone, at the latest when the program ends.
@@ -123,11 +126,11 @@ class MonitoredLoader:
                 world_size=world_size,
                 drop_last=drop_last,
             )
-        elif (batch_size, shuffle, seed, drop_last, rank, world_size) == _NO_ORDER:
+        elif (batch_size, shuffle, drop_last, rank, world_size) == _NO_ORDER:
             sampling = GivenBatches(batches)
         else:
             raise OptionError(
-                "batches decide themselves what batch_size, shuffle, seed, drop_last, rank and "
+                "batches decide themselves what batch_size, shuffle, drop_last, rank and "
                 "world_size are about: leave these out"
             )
         manner = Manner(
@@ -137,7 +140,13 @@ class MonitoredLoader:
             in_order=in_order,
             batch_size=batch_size,
         )
-        recipe = Recipe(source, transform or StandardTransform(), collate)
+        recipe = Recipe(
+            source,
+            transform or StandardTransform(),
+            collate,
+            seed=seed,
+            may_repeat=batches is not None,
+        )
         tensors = make_output(output, pin_memory=pin_memory)
         crews: Crews = (
             ThreadCrews(recipe, tensors)

@@ -12,12 +12,14 @@ import paddle.distributed
 import paddle.io
 from numpy.typing import NDArray
 
+from readers.epochs import SharedEpoch
 from readers.loading.maker import Items
 from readers.loading.transform import Transform
 from readers.sampling import EpochSampling
 from readers.streaming import BLOCK, SampleTransforms
 
 _KINDS = "bifc"
+_MOST = (1 << 63) - 1
 
 
 class MapDataset(paddle.io.Dataset):  # type: ignore[misc,type-arg,unused-ignore] # may be untyped
@@ -28,16 +30,23 @@ class MapDataset(paddle.io.Dataset):  # type: ignore[misc,type-arg,unused-ignore
         transform: Takes a sample as the source gives it. None for (pixels, label): `uint8`, shape
             (height, width, 3), and an int, None in a dataset without labels.
             `readers.loading.transform.ImageTransform` makes one of a function of pixels.
+        seed: Of the random numbers of transforms that take them from `readers.draws`. They depend
+            on it, the epoch and the sample alone once `set_epoch` is called before each epoch;
+            until then on NumPy's generator, which Paddle seeds in each worker.
     """
 
-    def __init__(self, source: Items, transform: Transform | None = None) -> None:
+    def __init__(self, source: Items, transform: Transform | None = None, *, seed: int = 0) -> None:
         super().__init__()
-        self._samples = SampleTransforms(source, transform)
+        self._samples = _transforms(source, transform, seed)
 
     @property
     def dataset(self) -> Items:
         """The source."""
         return self._samples.source
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes random numbers those of that epoch; workers that persist hear of it too."""
+        self._samples.epoch.tell(epoch)
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -58,7 +67,7 @@ class StreamDataset(paddle.io.IterableDataset):  # type: ignore[misc,type-arg,un
         source: A dataset, or any sequence.
         transform: As for `MapDataset`.
         shuffle: Whether each epoch has an order of its own.
-        seed: Of the order.
+        seed: Of the order, and of random numbers as for `MapDataset`.
         rank: Number of this process; None asks `paddle.distributed`, which is 0 without it.
         world_size: How many those are; None likewise.
     """
@@ -74,7 +83,7 @@ class StreamDataset(paddle.io.IterableDataset):  # type: ignore[misc,type-arg,un
         world_size: int | None = None,
     ) -> None:
         super().__init__()
-        self._samples = SampleTransforms(source, transform)
+        self._samples = _transforms(source, transform, seed)
         self._sampling = EpochSampling(
             samples=len(source),
             batch_size=BLOCK,
@@ -83,7 +92,6 @@ class StreamDataset(paddle.io.IterableDataset):  # type: ignore[misc,type-arg,un
             rank=paddle.distributed.get_rank() if rank is None else rank,
             world_size=paddle.distributed.get_world_size() if world_size is None else world_size,
         )
-        self._epoch = 0
 
     @property
     def dataset(self) -> Items:
@@ -92,12 +100,20 @@ class StreamDataset(paddle.io.IterableDataset):  # type: ignore[misc,type-arg,un
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next pass go over that epoch."""
-        self._epoch = epoch
+        self._samples.epoch.tell(epoch)
 
     def __iter__(self) -> Iterator[Any]:
         info: Any = paddle.io.get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
-        return self._samples.stream(self._sampling, self._epoch, worker, workers)
+        return self._samples.stream(self._sampling, worker, workers)
+
+
+def _transforms(source: Items, transform: Transform | None, seed: int) -> SampleTransforms:
+    return SampleTransforms(source, transform, seed=seed, epoch=SharedEpoch(), draw=_draw)
+
+
+def _draw() -> int:
+    return int(np.random.randint(_MOST))  # noqa: NPY002 - the one that Paddle seeds
 
 
 class TensorOutput:

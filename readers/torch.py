@@ -17,6 +17,8 @@ from readers.sampling import EpochSampling
 from readers.streaming import BLOCK, SampleTransforms
 
 _KINDS = "biufc"
+_UNKNOWN = -1
+_MOST = (1 << 63) - 1
 
 
 class MapDataset(torch.utils.data.Dataset[Any]):
@@ -31,15 +33,22 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         transform: Takes a sample as the source gives it. None for (pixels, label): `uint8`, shape
             (height, width, 3), and an int, None in a dataset without labels.
             `readers.loading.transform.ImageTransform` makes one of a function of pixels.
+        seed: Of the random numbers of transforms that take them from `readers.draws`. They depend
+            on it, the epoch and the sample alone once `set_epoch` is called before each epoch;
+            until then on PyTorch's generator, which `torch.manual_seed` seeds and workers continue.
     """
 
-    def __init__(self, source: Items, transform: Transform | None = None) -> None:
-        self._samples = SampleTransforms(source, transform)
+    def __init__(self, source: Items, transform: Transform | None = None, *, seed: int = 0) -> None:
+        self._samples = _transforms(source, transform, seed)
 
     @property
     def dataset(self) -> Items:
         """The source."""
         return self._samples.source
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes random numbers those of that epoch; workers that persist hear of it too."""
+        self._samples.epoch.tell(epoch)
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -64,7 +73,7 @@ class StreamDataset(torch.utils.data.IterableDataset[Any]):
         source: A dataset, or any sequence.
         transform: As for `MapDataset`.
         shuffle: Whether each epoch has an order of its own.
-        seed: Of the order.
+        seed: Of the order, and of random numbers as for `MapDataset`.
         rank: Number of this process; None asks `torch.distributed`, which is 0 without it.
         world_size: How many those are; None likewise.
     """
@@ -84,7 +93,7 @@ class StreamDataset(torch.utils.data.IterableDataset[Any]):
             rank = torch.distributed.get_rank() if together else 0
         if world_size is None:
             world_size = torch.distributed.get_world_size() if together else 1
-        self._samples = SampleTransforms(source, transform)
+        self._samples = _transforms(source, transform, seed)
         self._sampling = EpochSampling(
             samples=len(source),
             batch_size=BLOCK,
@@ -93,8 +102,6 @@ class StreamDataset(torch.utils.data.IterableDataset[Any]):
             rank=rank,
             world_size=world_size,
         )
-        epoch: Any = torch.zeros((), dtype=torch.int64)
-        self._epoch = epoch.share_memory_()
 
     @property
     def dataset(self) -> Items:
@@ -103,12 +110,38 @@ class StreamDataset(torch.utils.data.IterableDataset[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next pass go over that epoch."""
-        self._epoch.fill_(epoch)
+        self._samples.epoch.tell(epoch)
 
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
-        return self._samples.stream(self._sampling, int(self._epoch), worker, workers)
+        return self._samples.stream(self._sampling, worker, workers)
+
+
+class _TensorEpoch:
+    """The epoch in memory that PyTorch shares with workers however they are started."""
+
+    def __init__(self) -> None:
+        epoch: Any = torch.full((), _UNKNOWN, dtype=torch.int64)
+        self._epoch = epoch.share_memory_()
+
+    @property
+    def known(self) -> int | None:
+        """The epoch; None until it is told."""
+        epoch = int(self._epoch)
+        return None if epoch == _UNKNOWN else epoch
+
+    def tell(self, epoch: int, /) -> None:
+        """Sets the epoch."""
+        self._epoch.fill_(epoch)
+
+
+def _transforms(source: Items, transform: Transform | None, seed: int) -> SampleTransforms:
+    return SampleTransforms(source, transform, seed=seed, epoch=_TensorEpoch(), draw=_draw)
+
+
+def _draw() -> int:
+    return int(torch.randint(_MOST, ()))
 
 
 class TensorOutput:

@@ -6,6 +6,7 @@ The corpus lies beside the repository, and isn't part of it.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +189,19 @@ for name in sys.argv[1:]:
     for line, reason in zip(bombs, reasons, strict=True):
         if not reason.startswith("no image"):
             assert f"= {line['header_pixels']} pixels, over the limit of" in reason
+
+
+@each_of(LINES)
+def test_a_region_is_equal_to_the_whole_cropped_or_the_same_error(line: Line) -> None:
+    data = content(line)
+    try:
+        whole = decode(data)
+    except SampleError as error:
+        with pytest.raises(SampleError, match=f"^{re.escape(str(error))}$"):
+            decode(data, region=(0, 0, 1, 1))
+        return
+    height, width = whole.shape[:2]
+    top, left = height // 3, width // 4
+    region = (top, left, (height - top + 1) // 2, (width - left + 1) // 2)
+    pixels = decode(data, region=region)
+    assert np.array_equal(pixels, whole[top : top + region[2], left : left + region[3]])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias
 
+from readers.draws import begin_sample
 from readers.loading.columns import Columns
 from readers.loading.faults import annotate, annotated
 from readers.loading.output import Output
@@ -19,6 +21,7 @@ from readers.loading.structure import map_arrays
 from readers.loading.transform import Slots, Transform, writer_of
 from readers.monitor.record import UNKNOWN
 from readers.monitor.sample_times import SampleTimes
+from readers.permutation import derive_seed
 from readers.protocols import SupportsReadMany
 from readers.sample import Sample
 from readers.sampling import Indices
@@ -65,6 +68,11 @@ class Recipe:
     """Applied to each sample."""
     collate: Collate | None
     """Makes a batch of a list of transformed samples; None for `Columns`."""
+    seed: int = 0
+    """Of the random numbers that transforms draw, 0 to 2**64 - 1."""
+    may_repeat: bool = False
+    """Whether a sample may be in an epoch several times, so that its random numbers have to depend
+    on its place in the batch too."""
 
 
 class BatchMaker:
@@ -79,6 +87,8 @@ class BatchMaker:
         self._source = recipe.source
         self._transform = recipe.transform
         self._collate = recipe.collate
+        self._seed = recipe.seed
+        self._may_repeat = recipe.may_repeat
         self._writes_into = writer_of(recipe.transform)
         self._output = output
         self._stopped = False
@@ -110,11 +120,14 @@ class BatchMaker:
         items = self._read(task, clock.times)
         apply = self._apply if clock.times is None else clock.times.also(self._apply)
         clock.samples = len(items)
-        if self._collate is None:
-            return self._fill(task, items, clock, apply)
-        clock.enter(TRANSFORM)
-        values = [apply(task, items, place, None) for place in range(len(items))]
-        clock.leave()
+        try:
+            if self._collate is None:
+                return self._fill(task, items, clock, apply)
+            clock.enter(TRANSFORM)
+            values = [apply(task, items, place, None) for place in range(len(items))]
+            clock.leave()
+        finally:
+            begin_sample(None)
         clock.collate()
         with annotated(lambda: f"while collating {name_batch(task)}"):
             return self._collate(values)
@@ -150,6 +163,7 @@ class BatchMaker:
             raise Abandoned
         item = items[place]
         items[place] = None  # what was read is given back sample by sample
+        begin_sample(partial(self._seed_of, task, place))
         try:
             if slots is None or self._writes_into is None:
                 return self._transform(item)
@@ -157,6 +171,11 @@ class BatchMaker:
         except Exception as error:
             annotate(error, f"while transforming {_name_item(task, place, item)}")
             raise
+
+    def _seed_of(self, task: Task, place: int) -> int:
+        """Gives the seed of a sample: who makes it, and when, has no part in it."""
+        seed = derive_seed(derive_seed(self._seed, task.epoch), int(task.indices[place]))
+        return derive_seed(seed, place) if self._may_repeat else seed
 
 
 def name_batch(task: Task) -> str:

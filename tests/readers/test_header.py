@@ -136,7 +136,8 @@ def test_reads_the_head_of_a_jpeg() -> None:
     data = jpeg()
     header = read_header(data)
     scan = data.index(b"\xff\xda") + 4
-    assert header == ImageHeader("jpeg", HEIGHT, WIDTH, 1, 3, scan, scalable=True)
+    frame = data.index(b"\xff\xc0") + 4
+    assert header == ImageHeader("jpeg", HEIGHT, WIDTH, 1, 3, scan, scalable=True, frame=frame)
     assert read_header(memoryview(data)) == header
     assert find_cut(memoryview(data), header) is None
 

@@ -21,6 +21,7 @@ import numpy as np
 from megengine.data import DataLoader, RandomSampler, SequentialSampler
 from megengine.data.sampler import StreamSampler
 from readers.decode import decode
+from readers.draws import current_draws
 from readers.loader import MonitoredLoader
 from readers.loading.transform import ImageTransform
 from readers.megengine import MapDataset, StreamDataset
@@ -28,6 +29,9 @@ from readers.opening import open_dataset
 
 def corner(pixels):
     return pixels[:8, :8]
+
+def draw(value):
+    return np.array(current_draws().below(1 << 60))
 
 if __name__ == "__main__":
     photos = open_dataset(sys.argv[1])
@@ -47,6 +51,18 @@ if __name__ == "__main__":
         )
         # Without parallel_stream MegEngine's loader leaves out a last batch that isn't full.
         found[f"stream {parallel}"] = sorted(int(value) for batch in loader for value in batch)
+    for told in (True, False):
+        for workers in (0, 2):
+            dataset = MapDataset(list(range(40)), draw, seed=3)
+            loader = DataLoader(
+                dataset, sampler=SequentialSampler(dataset, batch_size=4), num_workers=workers
+            )
+            epochs = []
+            for epoch in range(2):
+                if told:
+                    dataset.set_epoch(epoch)
+                epochs.append([int(number) for batch in loader for number in batch])
+            found[f"draws {told} {workers}"] = epochs
     own = [labels for _, labels in MonitoredLoader(photos, 5, transform=ImageTransform(corner))]
     found["own"] = np.concatenate(own).tolist()
     print(json.dumps(found))
@@ -79,3 +95,8 @@ def test_it_works_in_megengines_loader(tmp_path: Path) -> None:
     assert found["map 0"] == found["map 2"] == [True, labels]
     assert found["stream False"] == found["stream True"] == list(range(100))
     assert found["own"] == labels
+    assert found["draws True 0"] == found["draws True 2"]
+    for told in (True, False):
+        for workers in (0, 2):
+            epochs = found[f"draws {told} {workers}"]
+            assert len({*epochs[0], *epochs[1]}) == 80

@@ -11,6 +11,7 @@ import pytest
 from packer.convert import convert
 from readers.dataset import Dataset
 from readers.decode import decode
+from readers.draws import current_draws
 from readers.loading.transform import ImageTransform
 from readers.opening import open_dataset
 from readers.sample import Pixels
@@ -88,3 +89,32 @@ def test_a_stream_gives_each_sample_to_one_worker(
         epochs.append([int(value) for batch in loader for value in batch])
         assert sorted(epochs[-1]) == list(range(samples))
     assert epochs[0] != epochs[1] or samples < 2
+
+
+def draw(value: int) -> tuple[int, int]:
+    return value, current_draws().below(1 << 60)
+
+
+def _drawn(loader: Any) -> dict[int, int]:  # noqa: ANN401 - Paddle's own types
+    pairs = [pair for values, numbers in loader for pair in zip(values, numbers, strict=True)]
+    return {int(value): int(number) for value, number in pairs}
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_random_numbers_differ_between_workers_and_epochs(
+    adapter: Any,  # noqa: ANN401 - a module
+    *,
+    told: bool,
+) -> None:
+    found = []
+    for options in (*_WORKERS, {"num_workers": 2, "persistent_workers": True}):
+        dataset = adapter.MapDataset(list(range(40)), draw, seed=3)
+        loader = _loader(adapter, dataset, batch_size=4, **options)
+        epochs = []
+        for epoch in range(2):
+            if told:
+                dataset.set_epoch(epoch)
+            epochs.append(_drawn(loader))
+        assert len({*epochs[0].values(), *epochs[1].values()}) == 80
+        found.append(epochs)
+    assert all(epochs == found[0] for epochs in found) or not told

@@ -13,6 +13,7 @@ import pytest
 from packer.convert import convert
 from readers.dataset import Dataset
 from readers.decode import decode
+from readers.draws import current_draws
 from readers.loading.transform import ImageTransform
 from readers.opening import open_dataset
 from readers.sample import Pixels
@@ -125,6 +126,60 @@ def test_ranks_share_a_stream_evenly() -> None:
     counts = Counter(value for values in found for value in values)
     assert sorted(counts) == list(range(1003))
     assert counts.total() == 1004
+
+
+def draw(value: int) -> tuple[int, int]:
+    return value, current_draws().below(1 << 60)
+
+
+def _drawn(loader: Any) -> dict[int, int]:  # noqa: ANN401 - torch's own types
+    pairs = [pair for values, numbers in loader for pair in zip(values, numbers, strict=True)]
+    return {int(value): int(number) for value, number in pairs}
+
+
+_PERSISTENT = {"num_workers": 2, "persistent_workers": True, "multiprocessing_context": "fork"}
+
+
+@pytest.mark.parametrize("make", [adapter.MapDataset, adapter.StreamDataset])
+def test_once_told_the_epoch_random_numbers_depend_on_it_and_the_sample_alone(
+    make: Callable[..., Any],
+) -> None:
+    found = []
+    for options in (*_LIGHT, _PERSISTENT, _HEAVY):
+        dataset = make(list(range(40)), draw, seed=3)
+        loader = _loader(dataset, batch_size=4, **options)
+        epochs = []
+        for epoch in range(2):
+            dataset.set_epoch(epoch)
+            epochs.append(_drawn(loader))
+        assert len({*epochs[0].values(), *epochs[1].values()}) == 80
+        found.append(epochs)
+    assert all(epochs == found[0] for epochs in found)
+
+
+@pytest.mark.parametrize("make", [adapter.MapDataset, adapter.StreamDataset])
+@pytest.mark.parametrize("options", [*_LIGHT, _PERSISTENT])
+def test_untold_random_numbers_differ_between_workers_and_epochs(
+    make: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    runs = []
+    for _ in range(2):
+        torch.manual_seed(7)
+        loader = _loader(make(list(range(40)), draw), batch_size=4, **options)
+        epochs = [_drawn(loader) for _ in range(2)]
+        assert len({*epochs[0].values(), *epochs[1].values()}) == 80
+        runs.append(epochs)
+    assert runs[0] == runs[1]
+
+
+def test_untold_random_numbers_differ_between_ranks_that_were_seeded_alike() -> None:
+    numbers = []
+    for rank in range(2):
+        torch.manual_seed(7)
+        dataset = adapter.MapDataset(list(range(40)), draw)
+        sampler = torch.utils.data.DistributedSampler(dataset, num_replicas=2, rank=rank)
+        numbers.append(set(_drawn(_loader(dataset, sampler=sampler, num_workers=2)).values()))
+    assert len(numbers[0] | numbers[1]) == 40
 
 
 @pytest.mark.parametrize("make", [adapter.MapDataset, adapter.StreamDataset])
