@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias, get_args
 
 from readers.errors import OptionError, UnsupportedVersionError
-from readers.fitting import DECODERS, INTERPOLATION, PIXELS, Fit, describe
+from readers.fitting import DECODERS, INTERPOLATION, LIBRARIES, PIXELS, Fit, describe
 from readers.sample import JsonValue
 
 Check: TypeAlias = Literal["header", "decode"]
@@ -141,9 +141,12 @@ def policy_name(policy: ImagePolicy) -> str:
     return type(policy).__name__.lower()
 
 
-def keeps_pixels(policy: ImagePolicy) -> bool:
-    """Says whether a policy stores images without touching their pixels."""
-    return isinstance(policy, Keep | Region)
+def libraries_of(policy: ImagePolicy) -> tuple[str, ...]:
+    """Names the libraries whose versions decide what a policy makes of an image."""
+    if isinstance(policy, Keep):
+        return ()
+    # A JPEG is rewritten if libjpeg-turbo finds nothing to warn of in its head.
+    return ("simplejpeg",) if isinstance(policy, Region) else LIBRARIES
 
 
 def gives_pixels(policy: ImagePolicy) -> bool:

@@ -7,18 +7,15 @@ import importlib.metadata
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.image_policy import ImagePolicy, keeps_pixels
-from readers import fitting
+from packer.image_policy import ImagePolicy, libraries_of
 from readers.permutation import permutation
 from readers.registry import FormatEntry
 
 
 def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
     """Gives the versions of the libraries that the bytes depend on."""
-    found = {name: importlib.metadata.version(name) for name in entry.shapes_bytes}
-    if not keeps_pixels(policy):
-        found |= fitting.libraries()
-    return dict(sorted(found.items()))
+    names = {*entry.shapes_bytes, *libraries_of(policy)}
+    return {name: importlib.metadata.version(name) for name in sorted(names)}
 
 
 def packing_order(samples: int, seed: int | None) -> NDArray[np.int64]:

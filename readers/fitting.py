@@ -22,6 +22,9 @@ PIXELS = (
     "colour profile; alpha dropped; high byte of 16-bit samples; first frame"
 )
 INTERPOLATION = "bicubic, antialiased, from a JPEG decoded at 1, 1/2, 1/4 or 1/8 of its size"
+LIBRARIES = ("pillow", "simplejpeg")
+"""Those whose versions decide what the pixels are."""
+
 TURNED = (5, 6, 7, 8)
 """The orientations by which height and width change places."""
 
@@ -77,8 +80,8 @@ def describe(size: tuple[int, int] | None, fit: Fit) -> dict[str, JsonValue]:
 
 
 def libraries() -> dict[str, str]:
-    """Gives the versions of the libraries that decide what the pixels are."""
-    return {name: importlib.metadata.version(name) for name in ("pillow", "simplejpeg")}
+    """Gives their versions."""
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
 def header_of(image: Image) -> ImageHeader:

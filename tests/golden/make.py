@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 def make(name: str) -> Path:
     """Makes one; see above."""
     from packer import ConvertOptions, Decode, Keep, Region, convert  # noqa: PLC0415 - found by the path above
+    from packer.image_policy import ImagePolicy  # noqa: PLC0415
     from readers import Sample, open_dataset  # noqa: PLC0415
     from readers.registry import format_entry  # noqa: PLC0415
     from tests.trees import MemorySource, image_bytes, jpeg, turned  # noqa: PLC0415
@@ -35,7 +36,7 @@ def make(name: str) -> Path:
         for n, (key, image) in enumerate(zip(keys, images, strict=True))
     ]
     source = MemorySource(samples, ("ant", "bee"), {"n": "int", "note": "string"})
-    policies = {
+    policies: dict[str, ImagePolicy] = {
         "files": Keep(),
         "fixed": Decode(size=(8, 12)),
         "pixels": Decode(),

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from packer.convert import convert
-from packer.image_policy import Decode, ImagePolicy, Keep, Reencode, Resize
+from packer.image_policy import Decode, ImagePolicy, Keep, Reencode, Region, Resize
 from packer.options import ConvertOptions
 from packer.verify import verify
 from readers.dataset import Dataset
@@ -218,5 +218,5 @@ def test_what_was_done_is_noted(tmp_path: Path, format: Packing, policy: ImagePo
         assert noted["name"] == type(policy).__name__.lower()
         for option in ("side", "by", "enlarge", "quality", "subsampling", "fit", "check"):
             assert noted.get(option) == getattr(policy, option, None)
-        if not isinstance(policy, Keep):
-            assert {"pillow", "simplejpeg"} <= dataset.manifest.libraries.keys()
+        wanted = {Keep: set(), Region: {"simplejpeg"}}.get(type(policy), {"pillow", "simplejpeg"})
+        assert wanted <= dataset.manifest.libraries.keys()
