@@ -13,8 +13,9 @@ from packer.recoding import load_recode
 from readers.checksum import digest
 from readers.decode import Decoded, decode_stored, orient
 from readers.errors import NotRecodableError, SampleError
-from readers.fitting import decoded_for, fitted, header_of, in_proportion, scaled, upright_size
+from readers.fitting import decoded_for, fitted, header_of, in_proportion, scaled
 from readers.header import Encoded, ImageHeader, find_cut, image_type, read_header
+from readers.rectangle import turn_size
 from readers.sample import Pixels, Sample
 
 _GRAY = (1, 2)
@@ -93,7 +94,7 @@ def _region(sample: Sample, policy: Region, max_pixels: int | None) -> Record:
 def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:
     image = sample.image
     header = header_of(image)
-    upright = upright_size(header.height, header.width, header.orientation)
+    upright = turn_size(header.height, header.width, header.orientation)
     size = _resized_size(upright, policy)
     if (
         size == upright

@@ -10,6 +10,7 @@ from PIL import Image as PillowImage
 
 from readers.decode import Decoded, decode_stored, orient
 from readers.header import ImageHeader, read_header
+from readers.rectangle import turn_size
 from readers.sample import Image, JsonValue, Pixels
 
 Fit: TypeAlias = Literal["crop", "pad"]
@@ -24,9 +25,6 @@ PIXELS = (
 INTERPOLATION = "bicubic, antialiased, from a JPEG decoded at 1, 1/2, 1/4 or 1/8 of its size"
 LIBRARIES = ("pillow", "simplejpeg")
 """Those whose versions decide what the pixels are."""
-
-TURNED = (5, 6, 7, 8)
-"""The orientations by which height and width change places."""
 
 _SCALED_DECODE_GAP = 2
 """How many times the result's size a JPEG is decoded at, at least, before it is resized. At 2 the
@@ -52,7 +50,7 @@ def fitted(
         SampleError: As for `readers.decode.decode`.
     """
     header = header_of(image)
-    upright = upright_size(header.height, header.width, header.orientation)
+    upright = turn_size(header.height, header.width, header.orientation)
     if size is None:
         decoded = decoded_for(image, header, None, max_pixels=max_pixels)
         pixels = orient(decoded.pixels, decoded.orientation)
@@ -92,11 +90,6 @@ def header_of(image: Image) -> ImageHeader:
     return read_header(image)
 
 
-def upright_size(height: int, width: int, orientation: int) -> tuple[int, int]:
-    """Gives the size after the turn, and of that the size before it."""
-    return (width, height) if orientation in TURNED else (height, width)
-
-
 def decoded_for(
     image: Image, header: ImageHeader, size: tuple[int, int] | None, *, max_pixels: int | None
 ) -> Decoded:
@@ -105,7 +98,7 @@ def decoded_for(
         return Decoded(image, 1, None, None)
     at_least = None
     if size is not None:
-        height, width = upright_size(*size, header.orientation)
+        height, width = turn_size(*size, header.orientation)
         at_least = height * _SCALED_DECODE_GAP, width * _SCALED_DECODE_GAP
     return decode_stored(image, header, max_pixels=max_pixels, at_least=at_least)
 
@@ -117,7 +110,7 @@ def in_proportion(length: int, target: int, reference: int) -> int:
 
 def scaled(decoded: Decoded, size: tuple[int, int]) -> Pixels:
     """Scales all of an image to an upright size and turns it."""
-    stored = upright_size(*size, decoded.orientation)
+    stored = turn_size(*size, decoded.orientation)
     pixels = decoded.pixels
     if pixels.shape[:2] != stored:
         pixels = _resampled(pixels, stored, (0, 0, pixels.shape[1], pixels.shape[0]))
@@ -138,7 +131,7 @@ def _sizes_in_proportion(
 
 def _cropped(decoded: Decoded, size: tuple[int, int]) -> Pixels:
     """Scales the middle of an image that has the shape of an upright size, and turns it."""
-    height, width = upright_size(*size, decoded.orientation)
+    height, width = turn_size(*size, decoded.orientation)
     pixels = decoded.pixels
     rows, columns = pixels.shape[:2]
     if (rows, columns) != (height, width):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from readers.errors import OptionError
 
-_QUARTER_TURNED = 5
+QUARTER_TURNED = 5
 """The first of the orientations by which height and width change places."""
 _UPSIDE_DOWN = frozenset({3, 4, 7, 8})
 _MIRRORED = frozenset({2, 3, 6, 7})
@@ -36,7 +36,7 @@ class Box(NamedTuple):
 
 def turn_size(height: int, width: int, orientation: int) -> tuple[int, int]:
     """Gives height and width after the turn, or before it: it is the same."""
-    return (width, height) if orientation >= _QUARTER_TURNED else (height, width)
+    return (width, height) if orientation >= QUARTER_TURNED else (height, width)
 
 
 def turn_back(part: Rectangle, height: int, width: int, orientation: int) -> Rectangle:
@@ -53,7 +53,7 @@ def turn_back(part: Rectangle, height: int, width: int, orientation: int) -> Rec
         top = height - top - part_height
     if orientation in _MIRRORED:
         left = width - left - part_width
-    if orientation >= _QUARTER_TURNED:
+    if orientation >= QUARTER_TURNED:
         return Rectangle(left, top, part_width, part_height)
     return Rectangle(top, left, part_height, part_width)
 
@@ -68,7 +68,7 @@ def turn(part: Box, height: int, width: int, orientation: int) -> Box:
         orientation: By which it is turned upright.
     """
     top, left, part_height, part_width = part
-    if orientation >= _QUARTER_TURNED:
+    if orientation >= QUARTER_TURNED:
         top, left, part_height, part_width = left, top, part_width, part_height
         height, width = width, height
     if orientation in _UPSIDE_DOWN:

@@ -21,6 +21,7 @@ from readers.header import (
     pillow_faults,
     reason_of,
 )
+from readers.rectangle import QUARTER_TURNED
 from readers.sample import Pixels
 
 MAX_PIXELS = 178_956_970
@@ -28,8 +29,6 @@ MAX_PIXELS = 178_956_970
 which Pillow raises `DecompressionBombError`."""
 
 _SCALES = (8, 4, 2)
-_QUARTER_TURNED = 5
-"""The first of the orientations by which height and width change places."""
 _PIXEL = np.dtype("V3")
 _DEEP_GRAY = frozenset({"I;16", "I;16L", "I;16B", "I;16N"})
 
@@ -95,7 +94,7 @@ def orient(pixels: Pixels, orientation: int) -> Pixels:
         return pixels
     # Moving whole pixels takes half the time of moving their channels.
     view = np.ascontiguousarray(pixels).view(_PIXEL)[:, :, 0]
-    if orientation >= _QUARTER_TURNED:
+    if orientation >= QUARTER_TURNED:
         view = view.T
     if orientation in (3, 4, 7, 8):
         view = view[::-1]

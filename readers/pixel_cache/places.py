@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.fitting import TURNED
 from readers.index import Index
 from readers.layout import npy as layout
+from readers.rectangle import QUARTER_TURNED, turn_size
 
 
 class Place(NamedTuple):
@@ -77,9 +77,7 @@ class Places:
         if self.shape is not None:
             return Place(shard, offset, self.shape[0], self.shape[1])
         height, width = self._index.heights.item(row), self._index.widths.item(row)
-        if self._index.orientations.item(row) in TURNED:
-            height, width = width, height
-        return Place(shard, offset, height, width)
+        return Place(shard, offset, *turn_size(height, width, self._index.orientations.item(row)))
 
     def shards(self) -> Iterator[range]:
         """Gives the rows of each shard."""
@@ -103,7 +101,7 @@ class Places:
             return np.full((len(rows), 2), self.shape[:2], np.int32)
         part = slice(rows.start, rows.stop)
         stored = np.stack((self._index.heights[part], self._index.widths[part]), axis=1)
-        turned = np.isin(self._index.orientations[part], TURNED)
+        turned = self._index.orientations[part] >= QUARTER_TURNED
         stored[turned] = stored[turned, ::-1]
         return stored
 
