@@ -11,9 +11,8 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from PIL import Image, JpegImagePlugin, TiffImagePlugin
 from PIL.ImageFile import ImageFile
@@ -113,8 +112,7 @@ _LAST_ORIENTATION = 8
 _IFD_ENTRY_SIZE = 12
 
 
-@dataclass(frozen=True, slots=True)
-class ImageHeader:
+class ImageHeader(NamedTuple):
     """What the head of an image file says."""
 
     type: str

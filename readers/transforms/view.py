@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from readers.draws import Draws
 from readers.rectangle import Box, Rectangle
 from readers.transforms.interpolation import Interpolation
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """A part of a picture, resampled at most once, then mirrored, then set into a canvas."""
 
     bounds: Rectangle
@@ -53,7 +51,7 @@ class View:
         else:
             down, across = box.height / self.height, box.width / self.width
             box = Box(box.top + top * down, box.left + left * across, height * down, width * across)
-        return replace(self, bounds=bounds, box=box, height=height, width=width)
+        return self._replace(bounds=bounds, box=box, height=height, width=width)
 
     def resize(self, height: int, width: int, interpolation: Interpolation) -> View | None:
         """Gives the result another size; None if it was resampled already."""
@@ -61,15 +59,15 @@ class View:
             return self
         if self.interpolation is not None or self.canvas is not None:
             return None
-        return replace(self, height=height, width=width, interpolation=interpolation)
+        return self._replace(height=height, width=width, interpolation=interpolation)
 
     def mirror(self) -> View | None:
         """Turns the result left to right; None if it is set into a canvas."""
-        return None if self.canvas is not None else replace(self, mirrored=not self.mirrored)
+        return None if self.canvas is not None else self._replace(mirrored=not self.mirrored)
 
     def pad(self, canvas: Rectangle) -> View | None:
         """Sets the result into a canvas; None if it is in one."""
-        return None if self.canvas is not None else replace(self, canvas=canvas)
+        return None if self.canvas is not None else self._replace(canvas=canvas)
 
 
 @runtime_checkable
