@@ -21,7 +21,7 @@ from readers.dataset import Dataset
 from readers.decode import decode
 from readers.errors import SampleError
 from readers.manifest import Manifest
-from readers.sample import Image, Pixels, Sample
+from readers.sample import Pixels, Sample, bytes_of, is_encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +119,17 @@ class _Comparer:
             )
             if differs
         ]
-        nbytes = len(_bytes(packed.image))
+        nbytes = len(bytes_of(packed.image))
         if not differences:
             return _Verdict((), nbytes)
         reason = f"differs from the source in {', '.join(differences)}"
         return _Verdict((Fault(reason, key=packed.key),), nbytes)
 
     def _same_image(self, packed: Sample, original: Sample) -> bool:
-        ours, theirs = _bytes(packed.image), _bytes(original.image)
+        ours, theirs = bytes_of(packed.image), bytes_of(original.image)
         if ours == theirs:
             return True
-        if isinstance(original.image, np.ndarray) and not isinstance(packed.image, np.ndarray):
+        if not is_encoded(original.image) and is_encoded(packed.image):
             return self._theirs is not None and self._theirs.makes(packed) == digest(theirs)
         if self._ours.rewrites:
             return packed.segments is not None and np.array_equal(
@@ -166,10 +166,6 @@ class _Making:
 
 def _class_of(sample: Sample, classes: tuple[str, ...]) -> str | None:
     return None if sample.label is None else classes[sample.label]
-
-
-def _bytes(image: Image) -> bytes | memoryview:
-    return image.tobytes() if isinstance(image, np.ndarray) else image
 
 
 def _hashes(paths: Iterator[str]) -> NDArray[np.uint64]:

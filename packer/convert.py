@@ -35,6 +35,7 @@ from readers.plan import fingerprint
 from readers.registry import FormatEntry, format_entry, load
 from readers.segments import SCHEMA as SEGMENTS_SCHEMA
 from readers.version import __version__
+from readers.yuv import stored_shape
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -178,9 +179,11 @@ class _Run:
         self._shard: _OpenShard | None = None
         self._tally = Tally()
         self._stamps = xxhash.xxh3_128()
+        self._shape = _shape(policy, source)
+        self._color = policy.color if isinstance(policy, Decode) else source.color
         self._contents = Contents(
             pixels=gives_pixels(policy) or (source.pixels and isinstance(policy, Keep)),
-            shape=_shape(policy, source),
+            shape=stored_shape(self._shape, self._color),
             labelled=bool(source.classes),
             extra=bool(source.fields),
         )
@@ -248,7 +251,7 @@ class _Run:
             classes=self._source.classes,
             fields=dict(self._source.fields),
             pixels=self._contents.pixels,
-            shape=self._contents.shape,
+            shape=self._shape,
             shards=tuple(done.shard for done in self._done),
             index=index,
             types=dict(sorted(tally.types.items())),
@@ -263,6 +266,7 @@ class _Run:
                 "litter": self._source.report.litter,
             },
             ledger=tuple(tally.ledger),
+            color=self._color if self._contents.pixels else "rgb",
             segments=segments,
         )
         write_whole(self._workspace.dataset / MANIFEST, manifest.to_json().encode())

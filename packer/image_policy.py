@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from readers.errors import OptionError, UnsupportedVersionError
 from readers.fitting import DECODERS, INTERPOLATION, LIBRARIES, PIXELS, Fit, describe
 from readers.sample import JsonValue
+from readers.yuv import OPENCV, Color
 
 Check: TypeAlias = Literal["header", "decode"]
 Side: TypeAlias = Literal["shorter", "longer"]
@@ -88,7 +89,7 @@ class Reencode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
-    """Stores upright RGB pixels.
+    """Stores upright pixels.
 
     Raises:
         OptionError: A value is out of its range.
@@ -98,11 +99,15 @@ class Decode:
     """Height and width of all images, to which they are scaled up or down; None leaves each at
     its own size."""
     fit: Fit = "crop"
+    color: Color = "rgb"
 
     def __post_init__(self) -> None:
         if self.size is not None:
             _check_size(self.size)
         _check_choice("fit", self.fit, get_args(Fit))
+        _check_choice("color", self.color, get_args(Color))
+        if self.color == "yuv420" and self.size is not None and any(one % 2 for one in self.size):
+            raise OptionError(f"YUV 4:2:0 of one size needs an even height and width: {self.size}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +150,8 @@ def libraries_of(policy: ImagePolicy) -> tuple[str, ...]:
     """Names the libraries whose versions decide what a policy makes of an image."""
     if isinstance(policy, Keep):
         return ()
+    if isinstance(policy, Decode) and policy.color == "yuv420":
+        return (OPENCV, *LIBRARIES)
     # A JPEG is rewritten if libjpeg-turbo finds nothing to warn of in its head.
     return ("simplejpeg",) if isinstance(policy, Region) else LIBRARIES
 
@@ -157,7 +164,7 @@ def gives_pixels(policy: ImagePolicy) -> bool:
 def to_json(policy: ImagePolicy) -> dict[str, JsonValue]:
     """Describes for the manifest how the images were made; depends on the options only."""
     if isinstance(policy, Decode):
-        return describe(policy.size, policy.fit)
+        return describe(policy.size, policy.fit, policy.color)
     facts: dict[str, JsonValue] = {"name": policy_name(policy)} | asdict(policy)
     if isinstance(policy, Keep):
         return facts

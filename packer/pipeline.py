@@ -15,7 +15,7 @@ from packer.prepare import prepare
 from packer.protocols import PackSource, Record
 from readers.errors import NotAnImageError, SampleError
 from readers.manifest import Skipped
-from readers.sample import Image
+from readers.sample import Image, bytes_of
 
 _MOST_READERS = 16
 _KEPT_AT_ONCE = 32
@@ -102,4 +102,4 @@ class Pipeline:
 
 
 def _size(image: Image) -> int:
-    return image.nbytes if isinstance(image, np.ndarray) else len(image)
+    return len(bytes_of(image))

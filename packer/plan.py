@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from packer.image_policy import ImagePolicy, libraries_of
 from readers.permutation import permutation
 from readers.registry import FormatEntry
+from readers.yuv import OPENCV, opencv_version
 
 
 def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
     """Gives the versions of the libraries that the bytes depend on."""
     names = {*entry.shapes_bytes, *libraries_of(policy)}
-    return {name: importlib.metadata.version(name) for name in sorted(names)}
+    return {
+        name: opencv_version() if name == OPENCV else importlib.metadata.version(name)
+        for name in sorted(names)
+    }
 
 
 def packing_order(samples: int, seed: int | None) -> NDArray[np.int64]:

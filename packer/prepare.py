@@ -16,7 +16,8 @@ from readers.errors import NotRecodableError, SampleError
 from readers.fitting import decoded_for, fitted, header_of, in_proportion, scaled
 from readers.header import Encoded, ImageHeader, find_cut, image_type, read_header
 from readers.rectangle import turn_size
-from readers.sample import Pixels, Sample
+from readers.sample import Pixels, Sample, as_rgb, bytes_of, is_encoded
+from readers.yuv import Yuv420, yuv_of
 
 _GRAY = (1, 2)
 
@@ -52,7 +53,7 @@ def prepare(
             return _reencode(sample, policy, max_pixels)
         return _decode(sample, policy, max_pixels)
     except SampleError as error:
-        if keep_bad and not isinstance(policy, Decode) and not isinstance(sample.image, np.ndarray):
+        if keep_bad and not isinstance(policy, Decode) and is_encoded(sample.image):
             return _bad_record(sample, sample.image, error.message)
         raise SampleError(
             f"{sample.path}: {error.message}", path=sample.path, key=sample.key
@@ -61,7 +62,7 @@ def prepare(
 
 def _keep(sample: Sample, policy: Keep, max_pixels: int | None) -> Record:
     image = sample.image
-    if isinstance(image, np.ndarray):
+    if not is_encoded(image):
         return _pixel_record(sample, image, None, None)
     header = read_header(image)
     if policy.check == "decode":
@@ -72,7 +73,7 @@ def _keep(sample: Sample, policy: Keep, max_pixels: int | None) -> Record:
 
 def _region(sample: Sample, policy: Region, max_pixels: int | None) -> Record:
     image = sample.image
-    if isinstance(image, np.ndarray):
+    if not is_encoded(image):
         raise SampleError("pixels can't be rewritten as a JPEG without loss")
     header = read_header(image)
     record = _undecoded_record(sample, image, header)
@@ -92,7 +93,7 @@ def _region(sample: Sample, policy: Region, max_pixels: int | None) -> Record:
 
 
 def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:
-    image = sample.image
+    image = as_rgb(sample.image)
     header = header_of(image)
     upright = turn_size(header.height, header.width, header.orientation)
     size = _resized_size(upright, policy)
@@ -114,15 +115,18 @@ def _resize(sample: Sample, policy: Resize, max_pixels: int | None) -> Record:
 
 
 def _reencode(sample: Sample, policy: Reencode, max_pixels: int | None) -> Record:
-    header = header_of(sample.image)
-    decoded = decoded_for(sample.image, header, None, max_pixels=max_pixels)
+    image = as_rgb(sample.image)
+    header = header_of(image)
+    decoded = decoded_for(image, header, None, max_pixels=max_pixels)
     pixels = orient(decoded.pixels, decoded.orientation)
     return _jpeg_record(sample, pixels, header, decoded, policy)
 
 
 def _decode(sample: Sample, policy: Decode, max_pixels: int | None) -> Record:
-    decoded = fitted(sample.image, policy.size, policy.fit, max_pixels=max_pixels)
-    return _pixel_record(sample, decoded.pixels, decoded.decoder, decoded.note)
+    image = as_rgb(sample.image)
+    decoded = fitted(image, policy.size, policy.fit, max_pixels=max_pixels)
+    pixels = decoded.pixels if policy.color == "rgb" else yuv_of(decoded.pixels)
+    return _pixel_record(sample, pixels, decoded.decoder, decoded.note)
 
 
 def _resized_size(upright: tuple[int, int], policy: Resize) -> tuple[int, int]:
@@ -195,17 +199,23 @@ def _jpeg_record(
     )
 
 
-def _pixel_record(sample: Sample, pixels: Pixels, decoder: str | None, note: str | None) -> Record:
-    image = np.ascontiguousarray(pixels).data.cast("B")
+def _pixel_record(
+    sample: Sample, pixels: Pixels | Yuv420, decoder: str | None, note: str | None
+) -> Record:
+    image = bytes_of(pixels)
+    if isinstance(pixels, Yuv420):
+        kind, height, width = "yuv420", pixels.height, pixels.width
+    else:
+        kind, (height, width) = "pixels", pixels.shape[:2]
     return Record(
         key=sample.key,
         path=sample.path,
         label=sample.label,
         extra=sample.extra,
         image=image,
-        type="pixels",
-        height=pixels.shape[0],
-        width=pixels.shape[1],
+        type=kind,
+        height=height,
+        width=width,
         orientation=1,
         checksum=digest(image),
         decoder=decoder,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from readers.manifest import File, Skipped
 from readers.protocols import Source
 from readers.sample import JsonValue
+from readers.yuv import Color
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,10 @@ class PackSource(Source, Protocol):
     @property
     def shape(self) -> tuple[int, int, int] | None:
         """(height, width, 3) where all images are pixels of one size."""
+
+    @property
+    def color(self) -> Color:
+        """What pixels are, if samples hold any."""
 
     @property
     def segments(self) -> bool:
@@ -106,8 +111,9 @@ class Contents:
 
     pixels: bool
     """Whether images are pixels rather than encoded files."""
-    shape: tuple[int, int, int] | None
-    """(height, width, 3) where all images are pixels of one size."""
+    shape: tuple[int, ...] | None
+    """Shape of the bytes of an image where all are pixels of one size: (height, width, 3), or
+    that of planes (`readers.yuv.stored_shape`)."""
     labelled: bool
     extra: bool
     """Whether there are extra fields."""

@@ -16,6 +16,8 @@ from readers.errors import PackError
 from readers.header import IMAGE_TYPES
 from readers.manifest import File
 from readers.registry import format_entry, load
+from readers.sample import bytes_of
+from readers.yuv import stored_shape
 
 _ROOM = 2
 """How many times the shard's size must be free to write it anew."""
@@ -39,7 +41,7 @@ def first_difference(dataset: Dataset, file: File) -> int | None:
     entry = format_entry(manifest.format)
     contents = Contents(
         pixels=manifest.pixels,
-        shape=manifest.shape,
+        shape=stored_shape(manifest.shape, manifest.color),
         labelled=bool(manifest.classes),
         extra=bool(manifest.fields),
     )
@@ -67,13 +69,12 @@ def first_difference(dataset: Dataset, file: File) -> int | None:
 
 def _record(dataset: Dataset, row: int) -> Record:
     sample, index = dataset[row], dataset.index
-    image = sample.image
     return Record(
         key=sample.key,
         path=sample.path,
         label=sample.label,
         extra=sample.extra,
-        image=image.tobytes() if isinstance(image, np.ndarray) else image,
+        image=bytes_of(sample.image),
         type=IMAGE_TYPES[index.types.item(row)],
         height=index.heights.item(row),
         width=index.widths.item(row),

@@ -27,6 +27,7 @@ from readers.index import Index
 from readers.manifest import INDEX, SEGMENTS, File
 from readers.opening import open_dataset
 from readers.segments import Segments
+from readers.yuv import yuv_lengths
 
 _WINDOW = 8 * BLOCK_SIZE
 
@@ -148,10 +149,16 @@ class _Verification:
         good &= offsets <= file.bytes - lengths
         good &= (labels >= -1) & (labels < max(1, len(self._manifest.classes)))
         good &= (types >= 0) & (types < len(IMAGE_TYPES))
-        good &= (types == IMAGE_TYPES.index("pixels")) == self._manifest.pixels
+        kind = "pixels" if self._manifest.color == "rgb" else self._manifest.color
+        good &= (types == IMAGE_TYPES.index(kind)) == self._manifest.pixels
         if self._manifest.pixels:
             heights, widths = index.heights[rows].astype(np.int64), index.widths[rows]
-            good &= (heights * widths * 3 == lengths) & self._has_shape(heights, widths)
+            wanted = (
+                heights * widths * 3
+                if kind == "pixels"
+                else yuv_lengths(heights, widths.astype(np.int64))
+            )
+            good &= (wanted == lengths) & self._has_shape(heights, widths)
         for row in rows[~good].tolist():
             fault = Fault(f"row {row} contradicts the manifest", INDEX)
             self._report.faults.append(fault)

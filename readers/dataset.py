@@ -18,9 +18,10 @@ from readers.extents import CopiedFile, MappedFile, OpenFiles
 from readers.folder import Folder
 from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, SEGMENTS, File, Manifest, parse_manifest
-from readers.sample import Image, Pixels, Sample
+from readers.sample import Image, Pixels, Sample, bytes_of
 from readers.segments import Segments
 from readers.span import reading
+from readers.yuv import Yuv420, yuv_length
 
 Check = Literal["first", "always", "never"]
 """When the bytes of an image are held against their checksum: the first time that a process reads
@@ -229,6 +230,7 @@ class _Records:
         )
         self._classes = len(manifest.classes)
         self._has_fields = bool(manifest.fields)
+        self._planes = manifest.color == "yuv420"
         self._check = check
         self._checked = bytearray(-(-manifest.samples // 8))
 
@@ -271,14 +273,17 @@ class _Records:
         )
 
     def _hold_against_checksum(self, row: int, image: Image) -> None:
-        data = image.data if isinstance(image, np.ndarray) else image
-        if digest(data) != self.index.checksums[row].tobytes():
+        if digest(bytes_of(image)) != self.index.checksums[row].tobytes():
             raise self._corrupt(row, "its bytes don't match their checksum")
         if self._check == "first":
             self._checked[row >> 3] |= 1 << (row & 7)
 
-    def _shaped(self, row: int, image: Pixels) -> Pixels:
+    def _shaped(self, row: int, image: Pixels) -> Pixels | Yuv420:
         height, width = self.index.heights.item(row), self.index.widths.item(row)
+        if self._planes:
+            if height < 0 or width < 0 or yuv_length(height, width) != len(image):
+                raise self._corrupt(row, f"{len(image)} bytes are no planes of {height} x {width}")
+            return Yuv420(image, height, width)
         if height < 0 or width < 0 or height * width * 3 != len(image):
             raise self._corrupt(row, f"{len(image)} bytes are no {height} x {width} x 3 pixels")
         return image.reshape(height, width, 3)

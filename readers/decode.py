@@ -23,6 +23,7 @@ from readers.stored import (
     decode_stored,
     orient,
 )
+from readers.yuv import Yuv420
 
 __all__ = [
     "MAX_PIXELS",
@@ -31,6 +32,7 @@ __all__ = [
     "Part",
     "Picture",
     "PixelPicture",
+    "PlanarPicture",
     "decode",
     "decode_stored",
     "open_picture",
@@ -123,6 +125,34 @@ class PixelPicture:
         return _crop(self._pixels, region or (0, 0, self.height, self.width))
 
 
+class PlanarPicture:
+    """A picture that was decoded to planes.
+
+    Args:
+        planes: Its pixels.
+    """
+
+    def __init__(self, planes: Yuv420) -> None:
+        self._planes = planes
+        self.height, self.width = planes.height, planes.width
+
+    def decode(
+        self,
+        region: tuple[int, int, int, int] | None = None,
+        *,
+        at_least: tuple[int, int] | None = None,  # noqa: ARG002 - there is one scale
+        max_pixels: int | None = MAX_PIXELS,  # noqa: ARG002 - the memory is taken already
+    ) -> Part:
+        """Makes RGB of a region.
+
+        Raises:
+            OptionError: As for `readers.decode.decode`.
+        """
+        whole = (0, 0, self.height, self.width)
+        part = check_inside(region or whole, self.height, self.width)
+        return Part(self._planes.to_rgb(part), Box(0, 0, part.height, part.width))
+
+
 class EncodedPicture:
     """An encoded picture of which only the head has been read.
 
@@ -197,7 +227,7 @@ class EncodedPicture:
         return _crop_scaled(pixels, place, wanted, scale)
 
 
-Picture: TypeAlias = EncodedPicture | PixelPicture
+Picture: TypeAlias = EncodedPicture | PixelPicture | PlanarPicture
 
 
 def open_picture(image: Image | Sample) -> Picture:
@@ -206,11 +236,14 @@ def open_picture(image: Image | Sample) -> Picture:
     Raises:
         SampleError: It is no image, or its head is damaged.
     """
+    stored = image.image if isinstance(image, Sample) else image
+    if isinstance(stored, Yuv420):
+        return PlanarPicture(stored)
+    if isinstance(stored, np.ndarray):
+        return PixelPicture(stored)
     if isinstance(image, Sample):
-        if isinstance(image.image, np.ndarray):
-            return PixelPicture(image.image)
-        return EncodedPicture(image.image, image.segments, image.key)
-    return PixelPicture(image) if isinstance(image, np.ndarray) else EncodedPicture(image)
+        return EncodedPicture(stored, image.segments, image.key)
+    return EncodedPicture(stored)
 
 
 def _decode_whole(

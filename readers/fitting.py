@@ -9,9 +9,10 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from readers.decode import Decoded, decode_stored, orient
-from readers.header import ImageHeader, read_header
+from readers.header import Encoded, ImageHeader, read_header
 from readers.rectangle import turn_size
-from readers.sample import Image, JsonValue, Pixels
+from readers.sample import JsonValue, Pixels
+from readers.yuv import Color
 
 Fit: TypeAlias = Literal["crop", "pad"]
 """How an image of another shape fits a size: the middle of it that has the shape, or all of it, in
@@ -32,7 +33,7 @@ result is close to the one from full size, as Pillow's manual says of `reducing_
 
 
 def fitted(
-    image: Image, size: tuple[int, int] | None, fit: Fit, *, max_pixels: int | None
+    image: Encoded | Pixels, size: tuple[int, int] | None, fit: Fit, *, max_pixels: int | None
 ) -> Decoded:
     """Makes pixels of an image, turned upright.
 
@@ -65,8 +66,8 @@ def fitted(
     return Decoded(pixels, 1, decoded.decoder, decoded.note)
 
 
-def describe(size: tuple[int, int] | None, fit: Fit) -> dict[str, JsonValue]:
-    """Tells a manifest how `fitted` makes pixels."""
+def describe(size: tuple[int, int] | None, fit: Fit, color: Color = "rgb") -> dict[str, JsonValue]:
+    """Tells a manifest how `fitted` makes pixels, and what is made of them."""
     facts: dict[str, JsonValue] = {
         "name": "decode",
         "size": None if size is None else list(size),
@@ -74,7 +75,9 @@ def describe(size: tuple[int, int] | None, fit: Fit) -> dict[str, JsonValue]:
         "decoders": DECODERS,
         "pixels": PIXELS,
     }
-    return facts if size is None else facts | {"interpolation": INTERPOLATION}
+    if size is not None:
+        facts["interpolation"] = INTERPOLATION
+    return facts if color == "rgb" else facts | {"color": color}
 
 
 def libraries() -> dict[str, str]:
@@ -82,7 +85,7 @@ def libraries() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
-def header_of(image: Image) -> ImageHeader:
+def header_of(image: Encoded | Pixels) -> ImageHeader:
     """Reads the header of an encoded image, or makes up that of pixels."""
     if isinstance(image, np.ndarray):
         height, width, components = image.shape
@@ -91,7 +94,11 @@ def header_of(image: Image) -> ImageHeader:
 
 
 def decoded_for(
-    image: Image, header: ImageHeader, size: tuple[int, int] | None, *, max_pixels: int | None
+    image: Encoded | Pixels,
+    header: ImageHeader,
+    size: tuple[int, int] | None,
+    *,
+    max_pixels: int | None,
 ) -> Decoded:
     """Makes pixels of an image, large enough to be resized to an upright size."""
     if isinstance(image, np.ndarray):

@@ -33,6 +33,7 @@ IMAGE_TYPES: tuple[str, ...] = (
     "jp2",
     "avif",
     "heif",
+    "yuv420",
 )
 """Names of the types. A dataset stores a type as its position here: append only."""
 

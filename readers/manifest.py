@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from readers.checksum import digest
 from readers.errors import CorruptDatasetError, UnsupportedVersionError
 from readers.sample import JsonValue
+from readers.yuv import Color
 
 MANIFEST = "manifest.json"
 INDEX = "index.arrow"
@@ -105,6 +106,8 @@ class Manifest:
     """Kind and fingerprint of the source, and what was left out of it."""
     ledger: tuple[Skipped, ...]
     """Every file that was skipped, kept although it is bad, or remarkable."""
+    color: Color = "rgb"
+    """What pixels are: `rgb`, or `yuv420`, see `readers.yuv`; for `rgb` no member of the text."""
     segments: File | None = None
     """Restart segments of rewritten JPEGs, see `readers.segments`; None where there are none, and
     then no member of the text."""
@@ -133,6 +136,8 @@ class Manifest:
         facts = asdict(self)
         if self.segments is None:
             del facts["segments"]
+        if self.color == "rgb":
+            del facts["color"]
         body = json.dumps(facts, indent=1, ensure_ascii=True).removesuffix("\n}")
         return f'{body},\n "checksum": "{digest(body.encode()).hex()}"\n}}\n'
 
@@ -206,6 +211,7 @@ def _parse(raw: Mapping[str, Any]) -> Manifest:
             Skipped(_text(item["path"]), _text(item["action"]), _text(item["reason"]))
             for item in _list(raw["ledger"])
         ),
+        color=_color(raw.get("color", "rgb")),
         segments=_file(raw["segments"]) if "segments" in raw else None,
     )
     held = sum(shard.samples for shard in shards)
@@ -217,6 +223,12 @@ def _parse(raw: Mapping[str, Any]) -> Manifest:
     if not manifest.options.keys() >= _OPTIONS or not isinstance(manifest.options["image"], dict):
         raise ValueError(f"the options lack some of {', '.join(sorted(_OPTIONS))}")
     return manifest
+
+
+def _color(value: object) -> Color:
+    if value not in get_args(Color):
+        raise ValueError(f"{value!r} is no colour of pixels")
+    return cast("Color", value)
 
 
 def _file(raw: Mapping[str, Any]) -> File:

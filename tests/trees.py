@@ -20,6 +20,7 @@ from packer.recoding import load_recode
 from readers.decode import decode
 from readers.registry import FORMATS, FormatEntry
 from readers.sample import JsonValue, Sample
+from readers.yuv import Color
 
 _MAX_COMMENT = 60_000
 
@@ -151,6 +152,7 @@ class MemorySource:
     kind: str = "memory"
     pixels: bool = False
     segments: bool = False
+    color: Color = "rgb"
     shape: tuple[int, int, int] | None = None
     report: SourceReport = field(default_factory=SourceReport)
     fingerprint: str = "0"

@@ -22,6 +22,7 @@ from packer.image_policy import (
     Subsampling,
 )
 from readers.fitting import Fit
+from readers.yuv import Color
 
 _POLICIES: dict[str, type[ImagePolicy]] = {
     "keep": Keep,
@@ -66,6 +67,11 @@ _OPTIONS = (
         "--fit",
         type=click.Choice(get_args(Fit)),
         help="decode with --size: crop the middle or pad with black  [crop]",
+    ),
+    click.option(
+        "--color",
+        type=click.Choice(get_args(Color)),
+        help="decode: RGB, or planes of YUV 4:2:0, half the bytes  [rgb]",
     ),
     click.option(
         "--check",

@@ -16,7 +16,7 @@ from packer.recode.markers import Markers
 from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
 from readers.opening import open_dataset
-from readers.sample import Image, JsonValue, Sample
+from readers.sample import Image, JsonValue, Sample, as_rgb, is_encoded
 
 _CLASSES_SHOWN = 8
 
@@ -94,7 +94,7 @@ def _rewritten(dataset: Dataset) -> dict[str, JsonValue]:
 
 def _restarts(sample: Sample) -> dict[str, JsonValue]:
     """Tells of the restart segments of a rewritten JPEG."""
-    if sample.segments is None or isinstance(sample.image, np.ndarray):
+    if sample.segments is None or not is_encoded(sample.image):
         return {}
     markers = Markers(sample.image)
     markers.next_scan()
@@ -104,8 +104,10 @@ def _restarts(sample: Sample) -> dict[str, JsonValue]:
 def _stored(dataset: Dataset) -> str:
     if not dataset.manifest.pixels:
         return "encoded images"
+    kind = "RGB" if dataset.manifest.color == "rgb" else "YUV 4:2:0"
     shape = dataset.manifest.shape
-    return "pixels, mixed sizes" if shape is None else "pixels, " + " x ".join(map(str, shape))
+    size = "mixed sizes" if shape is None else f"{shape[0]} x {shape[1]}"
+    return f"{kind} pixels, {size}"
 
 
 def _sample_facts(dataset: Dataset, index: int, save: Path | None) -> dict[str, JsonValue]:
@@ -135,7 +137,8 @@ def _sample_facts(dataset: Dataset, index: int, save: Path | None) -> dict[str, 
 
 def _save(image: Image, path: Path) -> None:
     """Writes a file's bytes as they are, and pixels in the type that the suffix names."""
-    if not isinstance(image, np.ndarray):
+    image = as_rgb(image)
+    if is_encoded(image):
         path.write_bytes(image)
     elif path.suffix == ".npy":
         np.save(path, image)

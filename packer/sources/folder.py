@@ -27,6 +27,7 @@ from packer.sources.row_table import RowTable, RowTableWriter
 from packer.sources.walk import Folder, walk
 from readers.errors import SourceError
 from readers.sample import Sample
+from readers.yuv import Color
 
 _FILE = struct.Struct("=IBB")  # position of the folder, cut, escapes; the name follows
 _FOLDER = struct.Struct("=iI")  # label, bytes of the path; path and key follow
@@ -55,6 +56,7 @@ class FolderSource:
     fields: Mapping[str, str] = MappingProxyType({})
     pixels = False
     segments = False
+    color: Color = "rgb"
     shape: tuple[int, int, int] | None = None
 
     def __init__(

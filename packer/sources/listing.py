@@ -41,6 +41,7 @@ from packer.sources.list_rows import JSON_SUFFIXES, Row, list_rows, refuse
 from packer.sources.repeats import repeats
 from packer.sources.row_table import RowTable, RowTableWriter
 from readers.sample import Sample
+from readers.yuv import Color
 
 _ROW = struct.Struct("=QI")  # line, bytes of the path; path and extra fields follow
 _MANY = 4096
@@ -67,6 +68,7 @@ class ListSource:
     kind = "list"
     pixels = False
     segments = False
+    color: Color = "rgb"
     shape: tuple[int, int, int] | None = None
 
     def __init__(

@@ -22,6 +22,7 @@ class PackedSource:
         self.fields: Mapping[str, str] = manifest.fields
         self.pixels = manifest.pixels
         self.shape = manifest.shape
+        self.color = manifest.color
         self.segments = manifest.segments is not None
         self.report = SourceReport(notes=manifest.not_packed)
         self.fingerprint = manifest.fingerprint

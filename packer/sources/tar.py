@@ -27,6 +27,7 @@ from packer.sources.row_table import RowTable, RowTableWriter
 from packer.sources.tar_samples import TarSample, TarShard
 from readers.errors import SampleError, SourceError
 from readers.sample import Sample
+from readers.yuv import Color
 
 
 class TarSource:
@@ -46,6 +47,7 @@ class TarSource:
     kind = "webdataset"
     pixels = False
     segments = False
+    color: Color = "rgb"
     shape: tuple[int, int, int] | None = None
 
     def __init__(

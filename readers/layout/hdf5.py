@@ -8,6 +8,8 @@ those that libhdf5 itself writes; only the bytes of `image` are streamed in.
 * Pixels of one size: `image`, `uint8`, shape (samples, height, width, 3).
 * Pixels of mixed sizes: `image` and `offsets` as for encoded images, and `shapes`, `int32`, shape
   (samples, 3), with height, width and 3.
+* Planes of YUV 4:2:0 (`readers.yuv`) instead of RGB: of one size, shape (samples, height * 3 / 2,
+  width); of mixed sizes as for RGB, where shapes still has height, width and 3.
 * `key`, flat `uint8` (UTF-8), with `key_offsets`, `int64`, shape (samples + 1,).
 * With labels: `label`, `int32`, shape (samples,).
 * With extra fields: `extra`, flat `uint8` (one JSON object a sample), with `extra_offsets`.

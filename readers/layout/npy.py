@@ -6,6 +6,8 @@ Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, 
 * Mixed sizes: `shard-000000.npy` is flat `uint8`, all images one after the other in C order;
   `shard-000000.offsets.npy`, `int64`, shape (samples + 1,), says where each starts and ends;
   `shard-000000.shapes.npy`, `int32`, shape (samples, 3), has height, width and 3.
+* Planes of YUV 4:2:0 (`readers.yuv`) instead of RGB: of one size, `uint8`, shape (samples,
+  height * 3 / 2, width); of mixed sizes as above, where shapes still has height, width and 3.
 * With labels: `shard-000000.labels.npy`, `int32`, shape (samples,).
 
 The header takes 128 bytes whatever the shape, so it can be written last. Nothing is pickled.

@@ -24,7 +24,7 @@ from readers.pixel_cache.places import Places
 from readers.pixel_cache.publication import publish
 from readers.pixel_cache.store import Store
 from readers.registry import FORMATS
-from readers.sample import JsonValue, Pixels, Sample
+from readers.sample import JsonValue, Pixels, Sample, as_rgb
 from readers.span import decoding, reading
 
 SUFFIX = ".filling"
@@ -259,7 +259,9 @@ class PixelCache:
     def _decoded(self, store: Store, row: int, sample: Sample) -> Pixels:
         with decoding:
             try:
-                made = fitted(sample.image, self._size, self._fit, max_pixels=self._max_pixels)
+                made = fitted(
+                    as_rgb(sample.image), self._size, self._fit, max_pixels=self._max_pixels
+                )
             except SampleError as error:
                 raise SampleError(
                     f"sample {row} ({sample.key!r}) of {self._reader.root}: {error.message}",

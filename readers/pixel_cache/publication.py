@@ -22,7 +22,7 @@ from readers.manifest import INDEX, MANIFEST, VERSION, File, Manifest, Shard, Sk
 from readers.pixel_cache.store import IDENTITY, STATES, Store, shard_name
 from readers.plan import fingerprint
 from readers.registry import FORMATS
-from readers.sample import JsonValue
+from readers.sample import JsonValue, as_rgb
 from readers.version import __version__
 
 _FORMAT = FORMATS["npy"]
@@ -166,7 +166,7 @@ def _notes(store: Store, reader: Dataset) -> tuple[Skipped, ...]:
     found = []
     for row in np.flatnonzero(jpeg & (store.decoders() == "pillow")).tolist():
         sample = reader[row]
-        note = fitted(sample.image, None, "crop", max_pixels=None).note
+        note = fitted(as_rgb(sample.image), None, "crop", max_pixels=None).note
         if note is not None:
             found.append(Skipped(sample.path, "noted", note))
     return tuple(found)
