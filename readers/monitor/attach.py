@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 from readers.errors import OptionError, WorkerDiedError
@@ -30,7 +29,7 @@ from readers.monitor.recording import Recording, save_recording
 from readers.monitor.ring import RingWriter
 from readers.monitor.run import FACTS, Run, read_facts
 from readers.monitor.steps import EpochSteps, SteppedIterator
-from readers.monitor.words import STEP_WIDTH, STEPS, Words
+from readers.monitor.words import STEP_WIDTH, STEPS
 from readers.span import DATASET, IDLE
 
 L = TypeVar("L")
@@ -43,8 +42,6 @@ _HOOKS: Final[tuple[Hooks, ...]] = (
     IterableHooks(),
 )
 _LOOK_AFTER: Final = 1.0
-_SEARCH_EVERY: Final = 0.02
-"""Seconds between two looks for the rings of workers that are still to come."""
 
 
 class LoaderMonitor:
@@ -121,8 +118,6 @@ class LoaderMonitor:
         self._epoch = EpochCounter()
         self._patches = Patches()
         self._numbered = False
-        self._expected = 0
-        self._search_due = 0.0
         self._facts: LoaderFacts | None = None
         self._loader: Any = None
         self._finish = weakref.finalize(self, _finish, self._run, self._collector)
@@ -236,7 +231,7 @@ class LoaderMonitor:
         )
         self._numbered = hooks.install(loader, place, self._patches)
         if self._facts.framework != "iterable":
-            self._expected = max(1, self._facts.workers)
+            self._collector.expected = max(1, self._facts.workers)
 
     def _iterate(self, loader: Any) -> Iterator[Any]:  # noqa: ANN401 - the loader of `attach`
         epoch = self._epoch.next()
@@ -245,24 +240,13 @@ class LoaderMonitor:
         steps = EpochSteps(
             epoch,
             numbered=self._numbered,
-            made=self._made,
-            write=self._write_step,
+            made=self._collector.made,
+            write=self._steps.append,
+            keep=self._collector.add_step,
             on_step=self._on_step,
         )
         self._start()
         return SteppedIterator(batches, steps, self._broken_off, partial(self._over, epoch))
-
-    @contained
-    def _made(self, epoch: int) -> int:
-        """Tells how many batches of an epoch were finished; new workers are looked for early."""
-        if self._collector.threads < self._expected and monotonic() >= self._search_due:
-            self._collector.collect()
-            self._search_due = monotonic() + _SEARCH_EVERY
-        return self._collector.made(epoch)
-
-    def _write_step(self, words: Words) -> None:
-        self._collector.add_step(words)
-        self._steps.append(words)
 
     @contained
     def _prepare(self) -> None:
