@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from readers.monitor import stacks
 from readers.monitor.clock import StageClock
 from readers.monitor.failure import contained, failures
 from readers.monitor.record import UNKNOWN
@@ -114,6 +115,7 @@ class ClockSource:
 
     def _make(self, batch: int) -> StageClock:
         directory, worker = Path(self.directory), self.worker(batch)
+        stacks.answer(directory)
         ring = RingWriter(directory, kind=BATCHES, width=BATCH_WIDTH, worker=worker)
         times = None
         if self.samples:

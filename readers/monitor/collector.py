@@ -25,6 +25,7 @@ from readers.monitor.recording import Recording
 from readers.monitor.ring import CAPACITY, SUFFIX, RingReader
 from readers.monitor.sample_board import SampleBoard
 from readers.monitor.sample_words import LATENCIES, LATENCY_WIDTH, SAMPLE_WIDTH, SAMPLES
+from readers.monitor.stacks import file_in
 from readers.monitor.words import (
     BATCH_WIDTH,
     BATCHES,
@@ -162,6 +163,8 @@ class Collector:
                     del self._rings[path]
                     if self._owner:
                         ring.remove()
+                        if ring.pid != os.getpid():
+                            file_in(self._directory, ring.pid).unlink(missing_ok=True)
             self._list_makers()
 
     def note_died(self) -> None:

@@ -184,6 +184,6 @@ class LoaderFacts:
     format: str
     """Format of our dataset; empty for others."""
     dataset: str
-    """Path of our dataset; empty for others."""
+    """Path of our dataset, or what another has as its `root`; empty if unknown."""
     pixels: bool
     """Whether our dataset holds pixels."""
