@@ -12,9 +12,12 @@ import contextlib
 import faulthandler
 import os
 import signal
+import threading
 import time
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from readers.monitor.failure import contained
 
 SUFFIX: Final = ".stack"
 SIGNAL: Final = signal.SIGRTMIN + 7
@@ -26,39 +29,43 @@ _CAUGHT: Final = "SigCgt:"
 _HEADING: Final = "most recent call first"
 
 
-class _Answering(NamedTuple):
-    """Where a process answers; one that was forked has to open a file of its own."""
+class _Answer:
+    """Where this process answers: in the run that began last."""
 
-    pid: int
-    path: Path
-    file: int
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._path: Path | None = None
+        self._file = -1
+
+    def forked(self) -> None:
+        """Begins anew in a process that was forked, perhaps while another thread was at it."""
+        self._lock = threading.Lock()
+
+    def give_in(self, path: Path) -> None:
+        with self._lock:
+            free = signal.getsignal(SIGNAL) is signal.SIG_DFL
+            if path == self._path or (self._path is None and not free):
+                return
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            file = os.open(path, flags, 0o600)
+            faulthandler.register(SIGNAL, file, all_threads=True)
+            if self._path is not None:
+                os.close(self._file)
+            self._path, self._file = path, file
 
 
-_answering: list[_Answering] = []
-"""The last one, if any."""
+_answer = _Answer()
+os.register_at_fork(after_in_child=_answer.forked)
 
 
+@contained
 def answer(directory: Path) -> None:
-    """Makes this process answer `ask` in that directory, unless the signal is somebody else's.
+    """Makes this process answer `ask`, unless the signal is somebody else's.
 
     Args:
         directory: Of the rings.
-
-    Raises:
-        OSError: The file can't be made.
     """
-    pid = os.getpid()
-    path = file_in(directory, pid)
-    before = _answering[-1] if _answering else None
-    if before is None and signal.getsignal(SIGNAL) is not signal.SIG_DFL:
-        return
-    if before is not None and (before.pid, before.path) == (pid, path):
-        return
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    faulthandler.register(SIGNAL, file, all_threads=True)
-    _answering[:] = [_Answering(pid, path, file)]
-    if before is not None:
-        os.close(before.file)
+    _answer.give_in(file_in(directory, os.getpid()))
 
 
 def file_in(directory: Path, pid: int) -> Path:
