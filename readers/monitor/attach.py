@@ -156,13 +156,16 @@ class LoaderMonitor:
             loader: A loader, or anything else to iterate, of which only the steps are timed.
 
         Returns:
-            What iterates like the loader and is the loader in all else: an `AttachedLoader`.
+            What iterates like the loader and is the loader in all else: an `AttachedLoader`. Once
+            detached it measures nothing.
 
         Raises:
-            OptionError: It can't be iterated, or this monitor has a loader already.
+            OptionError: It can't be iterated, or this monitor has a loader already or was closed.
         """
         if self._loader is not None:
             raise OptionError("this monitor has a loader: make a LoaderMonitor for each")
+        if not self._finish.alive:
+            raise OptionError("this monitor was closed: make a LoaderMonitor for each run")
         hooks = next((hooks for hooks in _HOOKS if hooks.recognises(loader)), None)
         if hooks is None:
             raise OptionError(f"a {type(loader).__name__} can't be iterated: attach a loader")
@@ -234,6 +237,8 @@ class LoaderMonitor:
             self._collector.expected = max(1, self._facts.workers)
 
     def _iterate(self, loader: Any) -> Iterator[Any]:  # noqa: ANN401 - the loader of `attach`
+        if self._loader is None:
+            return iter(loader)  # it was detached
         epoch = self._epoch.next()
         self._prepare()
         batches = iter(loader)

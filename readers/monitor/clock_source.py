@@ -115,8 +115,8 @@ class ClockSource:
 
     def _make(self, batch: int) -> StageClock:
         directory, worker = Path(self.directory), self.worker(batch)
-        stacks.answer(directory)
         ring = RingWriter(directory, kind=BATCHES, width=BATCH_WIDTH, worker=worker)
+        stacks.answer(directory)
         times = None
         if self.samples:
             times = SampleTimes(directory, worker=worker, slowest=self.samples)
