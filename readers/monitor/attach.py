@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from readers.errors import OptionError, WorkerDiedError
+from readers.monitor.attached import AttachedLoader
 from readers.monitor.caretaker import Caretaker
 from readers.monitor.collector import Collector
 from readers.monitor.failure import contained, failures
@@ -23,7 +24,7 @@ from readers.monitor.log import BatchLog, Style
 from readers.monitor.numbering import EpochCounter
 from readers.monitor.patches import Patches
 from readers.monitor.periodic import Periodic
-from readers.monitor.proxy import Proxy, unwrapped
+from readers.monitor.proxy import unwrapped
 from readers.monitor.record import LoaderFacts
 from readers.monitor.recording import Recording, save_recording
 from readers.monitor.ring import RingWriter
@@ -278,35 +279,6 @@ class LoaderMonitor:
         if epoch == self._epoch.number:
             self._steps.beat(IDLE)
         self._periodic.stop()
-
-
-class AttachedLoader(Proxy):
-    """A loader that is measured: iterates like the loader and is the loader in all else.
-
-    Attributes:
-        monitor: What measures it.
-    """
-
-    _inner: Any
-    monitor: LoaderMonitor
-
-    def __init__(
-        self,
-        loader: Any,  # noqa: ANN401 - any framework's loader
-        monitor: LoaderMonitor,
-        iterate: Callable[[Any], Iterator[Any]],
-    ) -> None:
-        super().__init__(loader)
-        self.__dict__["monitor"] = monitor
-        self.__dict__["_iterate"] = iterate
-
-    def __iter__(self) -> Iterator[Any]:
-        iterator: Iterator[Any] = self.__dict__["_iterate"](self._inner)
-        return iterator
-
-    def __call__(self) -> Iterator[Any]:
-        """Iterates, as PaddlePaddle's loader also does when it is called."""
-        return iter(self)
 
 
 @contained

@@ -13,13 +13,11 @@ from typing import NamedTuple, TypeVar
 
 from readers.errors import CorruptDatasetError
 from readers.monitor.memory import memory_of
-from readers.monitor.process import alive
 from readers.monitor.record import (
     UNKNOWN,
     BatchRecord,
     LoaderFacts,
     MemoryRecord,
-    WorkerState,
 )
 from readers.monitor.recording import Recording
 from readers.monitor.ring import CAPACITY, SUFFIX, RingReader
@@ -36,7 +34,8 @@ from readers.monitor.words import (
     step_record,
     words_of,
 )
-from readers.span import COLLATE, IDLE, TRANSFORM
+from readers.monitor.worker_state import is_alive, worker_state
+from readers.span import IDLE
 
 _WIDTHS = {
     BATCHES: BATCH_WIDTH,
@@ -44,7 +43,6 @@ _WIDTHS = {
     SAMPLES: SAMPLE_WIDTH,
     LATENCIES: LATENCY_WIDTH,
 }
-_NAMES = {IDLE: "idle", TRANSFORM: "transform", COLLATE: "collate"}
 _EPOCHS_COUNTED = 4
 _UNREAD = CAPACITY // 8
 _SEARCH_EVERY = 0.02
@@ -155,7 +153,7 @@ class Collector:
         """Lets go of threads that have ended; their batches are kept."""
         with self._lock:
             for path, ring in list(self._rings.items()):
-                if ring.kind != STEPS and not _alive(ring):
+                if ring.kind != STEPS and not is_alive(ring):
                     self._read(ring)
                     self._lost += ring.lost if ring.kind == BATCHES else 0
                     self._board.end(path)
@@ -203,7 +201,7 @@ class Collector:
             batches, steps = _last(self._batches, last), _last(self._steps, last)
             memory = _last(self._memory, last)
             died = self._died | self._dying()
-            workers = [_state(ring, died=ring.path in died) for ring in self._making]
+            workers = [worker_state(ring, died=ring.path in died) for ring in self._making]
             lost = self._lost + sum(
                 ring.lost for ring in self._rings.values() if ring.kind == BATCHES
             )
@@ -229,10 +227,10 @@ class Collector:
 
     def _dying(self) -> set[Path]:
         """Tells who ended in the middle of a batch of the epoch that goes on."""
-        ended = [ring for ring in self._making if not _alive(ring) and ring.heartbeat[0] != IDLE]
+        ended = [ring for ring in self._making if not is_alive(ring) and ring.heartbeat[0] != IDLE]
         # Looked at after the workers: an epoch that is over by now may have been over by then.
         for loop in self._rings.values():
-            if loop.kind == STEPS and loop.heartbeat[0] != IDLE and _alive(loop):
+            if loop.kind == STEPS and loop.heartbeat[0] != IDLE and is_alive(loop):
                 return {ring.path for ring in ended if ring.heartbeat[1] >= loop.heartbeat[1]}
         return set()
 
@@ -286,22 +284,3 @@ def _last(records: Sequence[T] | deque[T], count: int | None) -> list[T]:
 def _batch(maker: _Maker, record: bytes) -> BatchRecord:
     words = words_of(record)
     return batch_record(words, worker=maker.worker, pid=maker.pid, thread=maker.thread)
-
-
-def _alive(ring: RingReader) -> bool:
-    return alive(ring.pid, ring.thread, ring.start)
-
-
-def _state(ring: RingReader, *, died: bool) -> WorkerState:
-    stage, since = ring.heartbeat
-    return WorkerState(
-        worker=ring.worker,
-        pid=ring.pid,
-        thread=ring.thread,
-        stage=_NAMES.get(stage, "dataset"),
-        since=since,
-        seen=perf_counter_ns(),
-        batches=ring.written,
-        alive=_alive(ring),
-        died=died,
-    )
