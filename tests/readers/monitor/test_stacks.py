@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -20,18 +19,21 @@ from readers.monitor.stacks import SIGNAL, ask
 
 
 class Waiting:
-    """A source whose last sample takes long."""
+    """A source whose last sample comes when a file is there."""
+
+    def __init__(self, enough: Path) -> None:
+        self.enough = enough
 
     def __len__(self) -> int:
         return 8
 
     def __getitem__(self, index: int) -> int:
-        return index if index < 7 else waiting_here()
+        return index if index < 7 else waiting_here(self.enough)
 
 
-def waiting_here() -> int:
+def waiting_here(enough: Path) -> int:
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not Path(os.environ["ENOUGH"]).exists():
+    while time.monotonic() < deadline and not enough.exists():
         time.sleep(0.01)
     return 7
 
@@ -40,10 +42,11 @@ def waiting_here() -> int:
 def test_a_worker_tells_where_it_stands(
     kind: WorkerKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ENOUGH", str(tmp_path / "enough"))
     monkeypatch.setenv("PATH", "")  # no py-spy
     monitor = LoaderMonitor(run=tmp_path / "run")
-    loader = MonitoredLoader(Waiting(), 1, workers=1, worker_kind=kind, monitor=monitor)
+    loader = MonitoredLoader(
+        Waiting(tmp_path / "enough"), 1, workers=1, worker_kind=kind, monitor=monitor
+    )
     with loader:
         batches = iter(loader)
         assert [int(next(batches)[0]) for _ in range(7)] == list(range(7))
