@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks import decode, memory, pack, read, verify
+from benchmarks import decode, loading, memory, overhead, pack, read, verify
 from benchmarks.contest import Contest
 from benchmarks.environment import environment
 from benchmarks.report import draw, put_into, table_of
@@ -25,6 +25,8 @@ BENCHMARKS: dict[str, _Benchmark] = {
     "decode": lambda tree, place, rounds, _: decode.decode(tree, place, rounds=rounds),
     "verify": lambda tree, place, rounds, _: verify.verify(tree, place, rounds=rounds),
     "memory": lambda tree, place, *_: memory.memory(tree, place),
+    "loader": lambda tree, place, rounds, _: loading.loading(tree, place, rounds=rounds),
+    "overhead": lambda tree, place, rounds, _: overhead.overhead(tree, place, rounds=rounds),
 }
 
 

@@ -15,11 +15,17 @@ class Goal:
     """What a contestant is to reach."""
 
     contestant: str
-    measure: Literal["ratio", "rate", "peak"]
-    """`ratio`: speed, divided by that of `against`; `rate`: bytes per second; `peak`: bytes."""
+    measure: Literal["ratio", "rate", "peak", "processor", "added"]
+    """`ratio`: speed, divided by that of `against`; `rate`: bytes per second; `peak`: bytes, if
+    there is an `against` divided by its own; `processor`: processor time, divided by that of
+    `against`; `added`: processor time beyond that of `against`, seconds for each `unit`."""
     bound: float
-    """At least this; at most, for `peak`."""
+    """At least this for `ratio` and `rate`, at most for the others."""
     against: str | None = None
+    unit: str = ""
+    """Singular; what a turn deals with."""
+    units: int = 1
+    """How many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,16 @@ class Contest:
         lower, middle, upper = statistics.quantiles(ratios, n=4, method="inclusive")
         return lower, middle, upper
 
+    def processor_ratios(self, contestant: str, against: str) -> list[float]:
+        """Says for each round how many times the processor time of another the contestant took."""
+        pairs = zip(self.costs[contestant], self.costs[against], strict=True)
+        return [own.cpu / other.cpu for own, other in pairs]
+
+    def added(self, contestant: str, against: str) -> list[float]:
+        """Says for each round how many seconds of the processor the contestant took more."""
+        pairs = zip(self.costs[contestant], self.costs[against], strict=True)
+        return [own.cpu - other.cpu for own, other in pairs]
+
     def seconds(self, contestant: str) -> float:
         """Gives the median over the rounds."""
         return statistics.median(cost.seconds for cost in self.costs[contestant])
@@ -64,13 +80,19 @@ class Contest:
 
     def reached(self, goal: Goal) -> float:
         """Gives what a goal's contestant reached, in the goal's measure."""
-        if goal.measure == "ratio" and goal.against is not None:
-            return self.spread(goal.contestant, goal.against)[1]
         if goal.measure == "rate":
             return self.nbytes / self.seconds(goal.contestant)
-        return float(self.peak(goal.contestant) or 0)
+        if goal.against is None:
+            return float(self.peak(goal.contestant) or 0)
+        if goal.measure == "ratio":
+            return self.spread(goal.contestant, goal.against)[1]
+        if goal.measure == "processor":
+            return statistics.median(self.processor_ratios(goal.contestant, goal.against))
+        if goal.measure == "added":
+            return statistics.median(self.added(goal.contestant, goal.against)) / goal.units
+        return (self.peak(goal.contestant) or 0) / (self.peak(goal.against) or 1)
 
     def is_met(self, goal: Goal) -> bool:
         """Says whether a goal was reached."""
         reached = self.reached(goal)
-        return reached <= goal.bound if goal.measure == "peak" else reached >= goal.bound
+        return reached >= goal.bound if goal.measure in {"ratio", "rate"} else reached <= goal.bound

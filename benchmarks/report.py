@@ -20,7 +20,9 @@ def table_of(contest: Contest) -> str:
     baselines = contest.baselines
     head = ["", *(f"ratio to {name}" for name in baselines)]
     peaks = any(contest.peak(name) is not None for name in contest.costs)
-    head += ["peak memory"] if peaks else ["processor time", "samples/s", "MB/s"]
+    if baselines or not peaks:
+        head += ["processor time", "samples/s", "MB/s"]
+    head += ["peak memory"] if peaks else []
     lines = [
         f"**{contest.title}**, {_amount(contest)}",
         "",
@@ -99,16 +101,16 @@ def _cells(contest: Contest, name: str) -> list[str]:
         "1" if name == baseline else _spread(*contest.spread(name, baseline))
         for baseline in contest.baselines
     ]
-    if (peak := contest.peak(name)) is not None:
-        return [*cells, f"{peak / _MEGA:,.0f} MB"]
-    cpu = statistics.median(cost.cpu for cost in contest.costs[name])
-    seconds = contest.seconds(name)
-    return [
-        *cells,
-        f"{cpu:.2f} s",
-        f"{contest.samples / seconds:,.0f}",
-        f"{contest.nbytes / seconds / _MEGA:,.0f}",
-    ]
+    peak = contest.peak(name)
+    if contest.baselines or peak is None:
+        cpu = statistics.median(cost.cpu for cost in contest.costs[name])
+        seconds = contest.seconds(name)
+        cells += [
+            f"{cpu:.2f} s",
+            f"{contest.samples / seconds:,.0f}",
+            f"{contest.nbytes / seconds / _MEGA:,.0f}",
+        ]
+    return cells if peak is None else [*cells, f"{peak / _MEGA:,.0f} MB"]
 
 
 def _spread(lower: float, middle: float, upper: float) -> str:
@@ -119,19 +121,26 @@ def _told(contest: Contest, goal: Goal) -> str:
     reached = contest.reached(goal)
     verdict = "met" if contest.is_met(goal) else "**missed**"
     if goal.measure == "ratio":
-        wanted = f"{goal.contestant} at {goal.bound} of {goal.against} or more"
+        wanted = f"{goal.contestant} at {goal.bound:.3g} of {goal.against} or more"
         return f"{wanted}: {verdict} ({reached:.2f})"
     if goal.measure == "rate":
         wanted = f"{goal.contestant} at {goal.bound / _GIGA:g} GB/s or more"
         return f"{wanted}: {verdict} ({reached / _GIGA:.2f} GB/s)"
+    if goal.measure == "added":
+        wanted = f"{goal.contestant} within {goal.bound * _MEGA:g} µs a {goal.unit} more"
+        return f"{wanted}: {verdict} ({reached * _MEGA:.2f} µs)"
+    if goal.against is not None:
+        what = "processor time" if goal.measure == "processor" else "memory"
+        wanted = f"{goal.contestant} within {goal.bound:g} times the {what} of {goal.against}"
+        return f"{wanted}: {verdict} ({reached:.3f})"
     wanted = f"{goal.contestant} within {goal.bound / _MEGA:,.0f} MB"
     return f"{wanted}: {verdict} ({reached / _MEGA:,.0f} MB)"
 
 
 def _worth_telling(contest: Contest) -> Iterator[Goal]:
     """Gives the goals, of those for memory only the one that came closest to its bound."""
-    peaks = [goal for goal in contest.goals if goal.measure == "peak"]
-    yield from (goal for goal in contest.goals if goal.measure != "peak")
+    peaks = [goal for goal in contest.goals if goal.measure == "peak" and goal.against is None]
+    yield from (goal for goal in contest.goals if goal not in peaks)
     yield from sorted(peaks, key=contest.reached)[-1:]
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from readers.epochs import SharedEpoch
 from readers.loading.maker import Items
+from readers.loading.output import pins
 from readers.loading.transform import Transform
 from readers.sampling import EpochSampling
 from readers.streaming import BLOCK, SampleTransforms
@@ -125,7 +126,7 @@ class TensorOutput:
     """
 
     def __init__(self, *, pin_memory: bool) -> None:
-        self._pin = pin_memory and paddle.device.is_compiled_with_cuda()
+        self._pin = pins(wanted=pin_memory, device=paddle.device.is_compiled_with_cuda())
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], /) -> NDArray[Any]:
         """Gives an array to be filled."""

@@ -6,8 +6,11 @@ A leaf, because readers and decoders import it: without a clock a span costs two
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
+
+T = TypeVar("T")
 
 IDLE: Final = 0
 DATASET: Final = 1
@@ -25,6 +28,16 @@ class Clock(Protocol):
 
     def leave(self) -> None:
         """Charges from now on to the stage that was charged before."""
+
+    def timed(
+        self,
+        stage: int,
+        call: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        /,
+    ) -> T:
+        """Calls something and charges to a stage how long that takes, as `enter` and `leave` do."""
 
 
 class _Here(threading.local):

@@ -12,6 +12,7 @@ import torch.utils.data
 from numpy.typing import NDArray
 
 from readers.loading.maker import Items
+from readers.loading.output import pins
 from readers.loading.transform import Transform
 from readers.sampling import EpochSampling
 from readers.streaming import BLOCK, SampleTransforms
@@ -152,7 +153,7 @@ class TensorOutput:
     """
 
     def __init__(self, *, pin_memory: bool) -> None:
-        self._pin = pin_memory and torch.cuda.is_available()
+        self._pin = pins(wanted=pin_memory, device=torch.cuda.is_available())
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], /) -> NDArray[Any]:
         """Gives an array to be filled."""

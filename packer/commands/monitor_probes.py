@@ -1,4 +1,7 @@
-"""`packer monitor stacks` and `io`: py-spy and perf, where they are installed."""
+"""`packer monitor stacks` and `io`: py-spy and perf, where they are installed.
+
+A process that a monitor measures tells itself where it stands if py-spy can't.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import click
 
 from packer.commands.parameters import as_json
 from readers.errors import MissingDependencyError
+from readers.monitor.stacks import ask
 
 process = click.argument("pid", type=click.IntRange(min=1))
 
@@ -21,9 +25,15 @@ process = click.argument("pid", type=click.IntRange(min=1))
 @click.option("--native", is_flag=True, help="Frames of C code too.")
 @as_json
 def stacks(pid: int, *, native: bool, as_json: bool) -> None:
-    """Show where each thread of process PID stands, by py-spy."""
+    """Show where each thread of process PID stands.
+
+    By py-spy; without it, a process that a loader monitor measures is asked itself.
+    """
     options = ["--native"] * native + ["--json"] * as_json
-    click.echo(_stacks(pid, options), nl=False)
+    if options:
+        click.echo(_by_py_spy(pid, options), nl=False)
+    else:
+        click.echo(_stacks(pid))
 
 
 @click.command()
@@ -52,12 +62,22 @@ def io(pid: int, *, seconds: float, as_json: bool) -> None:
 def stack_text(pid: int) -> str:
     """Gives the stacks of a process, or why they can't be had."""
     try:
-        return _stacks(pid, []).rstrip()
+        return _stacks(pid)
     except (MissingDependencyError, click.ClickException) as error:
         return f"where process {pid} stands can't be seen: {error}"
 
 
-def _stacks(pid: int, options: list[str]) -> str:
+def _stacks(pid: int) -> str:
+    try:
+        return _by_py_spy(pid, []).rstrip()
+    except (MissingDependencyError, click.ClickException):
+        answer = ask(pid)
+        if answer is None:
+            raise
+        return f"Process {pid}, as it says itself:\n{answer.rstrip()}"
+
+
+def _by_py_spy(pid: int, options: list[str]) -> str:
     tool = _installed("py-spy", "pip install py-spy")
     return _output([tool, "dump", "--pid", str(pid), *options], "py-spy").stdout
 

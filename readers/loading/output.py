@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
@@ -38,13 +39,23 @@ class NumpyOutput:
         return array
 
 
+def pins(*, wanted: bool, device: bool) -> bool:
+    """Tells whether memory is page-locked, and warns if that is wanted and can't be had."""
+    if wanted and not device:
+        warnings.warn(
+            "pin_memory has no effect: the framework sees no CUDA device here", stacklevel=5
+        )
+    return wanted and device
+
+
 def make_output(name: OutputName, *, pin_memory: bool) -> Output:
     """Makes the output of that name.
 
     Args:
         name: `numpy`, `torch` or `paddle`.
         pin_memory: Whether tensors lie in page-locked memory, from which copies to the device run
-            in the background. Without a device there is no such memory, and it has no effect.
+            in the background. Without a device there is no such memory: a warning says so, and
+            tensors lie in ordinary memory.
 
     Raises:
         OptionError: There is no such output, or pinned memory is asked of NumPy.

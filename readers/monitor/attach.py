@@ -7,10 +7,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 from readers.errors import OptionError, WorkerDiedError
+from readers.monitor.attached import AttachedLoader
 from readers.monitor.caretaker import Caretaker
 from readers.monitor.collector import Collector
 from readers.monitor.failure import contained, failures
@@ -24,13 +24,13 @@ from readers.monitor.log import BatchLog, Style
 from readers.monitor.numbering import EpochCounter
 from readers.monitor.patches import Patches
 from readers.monitor.periodic import Periodic
-from readers.monitor.proxy import Proxy, unwrapped
+from readers.monitor.proxy import unwrapped
 from readers.monitor.record import LoaderFacts
 from readers.monitor.recording import Recording, save_recording
 from readers.monitor.ring import RingWriter
 from readers.monitor.run import FACTS, Run, read_facts
 from readers.monitor.steps import EpochSteps, SteppedIterator
-from readers.monitor.words import STEP_WIDTH, STEPS, Words
+from readers.monitor.words import STEP_WIDTH, STEPS
 from readers.span import DATASET, IDLE
 
 L = TypeVar("L")
@@ -43,8 +43,6 @@ _HOOKS: Final[tuple[Hooks, ...]] = (
     IterableHooks(),
 )
 _LOOK_AFTER: Final = 1.0
-_SEARCH_EVERY: Final = 0.02
-"""Seconds between two looks for the rings of workers that are still to come."""
 
 
 class LoaderMonitor:
@@ -121,8 +119,6 @@ class LoaderMonitor:
         self._epoch = EpochCounter()
         self._patches = Patches()
         self._numbered = False
-        self._expected = 0
-        self._search_due = 0.0
         self._facts: LoaderFacts | None = None
         self._loader: Any = None
         self._finish = weakref.finalize(self, _finish, self._run, self._collector)
@@ -161,13 +157,16 @@ class LoaderMonitor:
             loader: A loader, or anything else to iterate, of which only the steps are timed.
 
         Returns:
-            What iterates like the loader and is the loader in all else: an `AttachedLoader`.
+            What iterates like the loader and is the loader in all else: an `AttachedLoader`. Once
+            detached it measures nothing.
 
         Raises:
-            OptionError: It can't be iterated, or this monitor has a loader already.
+            OptionError: It can't be iterated, or this monitor has a loader already or was closed.
         """
         if self._loader is not None:
             raise OptionError("this monitor has a loader: make a LoaderMonitor for each")
+        if not self._finish.alive:
+            raise OptionError("this monitor was closed: make a LoaderMonitor for each run")
         hooks = next((hooks for hooks in _HOOKS if hooks.recognises(loader)), None)
         if hooks is None:
             raise OptionError(f"a {type(loader).__name__} can't be iterated: attach a loader")
@@ -236,33 +235,24 @@ class LoaderMonitor:
         )
         self._numbered = hooks.install(loader, place, self._patches)
         if self._facts.framework != "iterable":
-            self._expected = max(1, self._facts.workers)
+            self._collector.expected = max(1, self._facts.workers)
 
     def _iterate(self, loader: Any) -> Iterator[Any]:  # noqa: ANN401 - the loader of `attach`
+        if self._loader is None:
+            return iter(loader)  # it was detached
         epoch = self._epoch.next()
         self._prepare()
         batches = iter(loader)
         steps = EpochSteps(
             epoch,
             numbered=self._numbered,
-            made=self._made,
-            write=self._write_step,
+            made=self._collector.made,
+            write=self._steps.append,
+            keep=self._collector.add_step,
             on_step=self._on_step,
         )
         self._start()
         return SteppedIterator(batches, steps, self._broken_off, partial(self._over, epoch))
-
-    @contained
-    def _made(self, epoch: int) -> int:
-        """Tells how many batches of an epoch were finished; new workers are looked for early."""
-        if self._collector.threads < self._expected and monotonic() >= self._search_due:
-            self._collector.collect()
-            self._search_due = monotonic() + _SEARCH_EVERY
-        return self._collector.made(epoch)
-
-    def _write_step(self, words: Words) -> None:
-        self._collector.add_step(words)
-        self._steps.append(words)
 
     @contained
     def _prepare(self) -> None:
@@ -289,35 +279,6 @@ class LoaderMonitor:
         if epoch == self._epoch.number:
             self._steps.beat(IDLE)
         self._periodic.stop()
-
-
-class AttachedLoader(Proxy):
-    """A loader that is measured: iterates like the loader and is the loader in all else.
-
-    Attributes:
-        monitor: What measures it.
-    """
-
-    _inner: Any
-    monitor: LoaderMonitor
-
-    def __init__(
-        self,
-        loader: Any,  # noqa: ANN401 - any framework's loader
-        monitor: LoaderMonitor,
-        iterate: Callable[[Any], Iterator[Any]],
-    ) -> None:
-        super().__init__(loader)
-        self.__dict__["monitor"] = monitor
-        self.__dict__["_iterate"] = iterate
-
-    def __iter__(self) -> Iterator[Any]:
-        iterator: Iterator[Any] = self.__dict__["_iterate"](self._inner)
-        return iterator
-
-    def __call__(self) -> Iterator[Any]:
-        """Iterates, as PaddlePaddle's loader also does when it is called."""
-        return iter(self)
 
 
 @contained

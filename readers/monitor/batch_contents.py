@@ -42,16 +42,14 @@ def batch_samples(batch: object) -> int:
     Returns:
         Samples; `UNKNOWN` where it holds neither.
     """
-    first = batch
-    for _ in range(_DEEPEST):
-        shape = getattr(first, "shape", None)
-        if shape is not None:
-            return int(shape[0]) if len(shape) else UNKNOWN
+    first, depth = batch, 0
+    while (shape := getattr(first, "shape", None)) is None:
         parts = _parts(first)
-        if not parts:
-            break
+        depth += 1
+        if not parts or depth == _DEEPEST:
+            return len(batch) if isinstance(batch, (list, tuple)) else UNKNOWN
         first = parts[0]
-    return len(batch) if isinstance(batch, (list, tuple)) else UNKNOWN
+    return int(shape[0]) if shape else UNKNOWN
 
 
 def _parts(batch: object) -> list[object] | tuple[object, ...]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from readers.monitor import stacks
 from readers.monitor.clock import StageClock
-from readers.monitor.failure import contained
+from readers.monitor.failure import contained, failures
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import RingWriter
 from readers.monitor.sample_times import SampleTimes
@@ -78,7 +79,6 @@ class ClockSource:
     """Process in which no batch is made, whatever is called there: the main one of a loader that
     has worker processes."""
 
-    @contained
     def begin(self, batch: int = UNKNOWN, epoch: int = UNKNOWN) -> StageClock | None:
         """Begins a batch on this thread.
 
@@ -89,13 +89,13 @@ class ClockSource:
         Returns:
             The clock that runs; None where there is none.
         """
-        clocks = _clocks.by_directory
-        if self.directory not in clocks:
-            clocks[self.directory] = None
-            clocks[self.directory] = self._make(batch)
-        clock = clocks[self.directory]
+        clock = _clocks.by_directory.get(self.directory) or self._first_clock(batch)
         if clock is not None:
-            clock.begin(batch, epoch)
+            try:
+                clock.begin(batch, epoch)
+            except Exception as error:  # noqa: BLE001 - as `contained`, at a third of its cost
+                failures.add(error)
+                return None
         return clock
 
     def running(self) -> StageClock | None:
@@ -103,11 +103,20 @@ class ClockSource:
         clock = _clocks.by_directory.get(self.directory)
         return clock if clock is not None and clock.open else None
 
-    def _make(self, batch: int) -> StageClock | None:
-        if os.getpid() == self.elsewhere:
-            return None
+    @contained
+    def _first_clock(self, batch: int) -> StageClock | None:
+        """Makes the clock of this thread, once, whether that works or not."""
+        clocks = _clocks.by_directory
+        if self.directory not in clocks:
+            clocks[self.directory] = None
+            if os.getpid() != self.elsewhere:
+                clocks[self.directory] = self._make(batch)
+        return clocks[self.directory]
+
+    def _make(self, batch: int) -> StageClock:
         directory, worker = Path(self.directory), self.worker(batch)
         ring = RingWriter(directory, kind=BATCHES, width=BATCH_WIDTH, worker=worker)
+        stacks.answer(directory)
         times = None
         if self.samples:
             times = SampleTimes(directory, worker=worker, slowest=self.samples)

@@ -6,35 +6,36 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import NamedTuple, TypeVar
 
 from readers.errors import CorruptDatasetError
 from readers.monitor.memory import memory_of
-from readers.monitor.process import alive
 from readers.monitor.record import (
     UNKNOWN,
     BatchRecord,
     LoaderFacts,
     MemoryRecord,
-    WorkerState,
 )
 from readers.monitor.recording import Recording
 from readers.monitor.ring import CAPACITY, SUFFIX, RingReader
 from readers.monitor.sample_board import SampleBoard
 from readers.monitor.sample_words import LATENCIES, LATENCY_WIDTH, SAMPLE_WIDTH, SAMPLES
+from readers.monitor.stacks import file_in
 from readers.monitor.words import (
     BATCH_WIDTH,
     BATCHES,
     STEP_WIDTH,
     STEPS,
-    Words,
     batch_record,
+    epoch_of,
     step_record,
+    words_of,
 )
-from readers.span import COLLATE, IDLE, TRANSFORM
+from readers.monitor.worker_state import is_alive, worker_state
+from readers.span import IDLE
 
 _WIDTHS = {
     BATCHES: BATCH_WIDTH,
@@ -42,10 +43,10 @@ _WIDTHS = {
     SAMPLES: SAMPLE_WIDTH,
     LATENCIES: LATENCY_WIDTH,
 }
-_NAMES = {IDLE: "idle", TRANSFORM: "transform", COLLATE: "collate"}
-_EPOCH = 1
 _EPOCHS_COUNTED = 4
 _UNREAD = CAPACITY // 8
+_SEARCH_EVERY = 0.02
+"""Seconds between two looks for the rings of threads that are still to come."""
 
 T = TypeVar("T")
 
@@ -61,7 +62,11 @@ class _Maker(NamedTuple):
 class Collector:
     """Reads the rings of a run as they fill. Threads may share it.
 
-    The records are kept as the words they came in and are made when somebody asks.
+    The records are kept as the bytes they came in and are made when somebody asks.
+
+    Attributes:
+        expected: Threads that are to make batches; as long as there are fewer, `made` looks for
+            their rings.
     """
 
     def __init__(
@@ -83,6 +88,8 @@ class Collector:
                 `add_step`, and removes the rings of dead threads.
             on_batch: Called with each batch, one at a time.
         """
+        self.expected = 0
+        self._search_due = 0.0
         self._directory = directory
         self._owner = owner
         self._on_batch = on_batch
@@ -90,18 +97,13 @@ class Collector:
         self._rings: dict[Path, RingReader] = {}
         self._refused: set[Path] = set()
         self._making: tuple[RingReader, ...] = ()
-        self._batches: deque[tuple[_Maker, Words]] = deque(maxlen=keep)
-        self._steps: deque[Words] = deque(maxlen=keep)
+        self._batches: deque[tuple[_Maker, bytes]] = deque(maxlen=keep)
+        self._steps: deque[bytes] = deque(maxlen=keep)
         self._memory: deque[MemoryRecord] = deque(maxlen=keep)
         self._board = SampleBoard(slowest)
-        self._made: Counter[int] = Counter()
+        self._made: Counter[tuple[int, ...]] = Counter()
         self._lost = 0
         self._died: set[Path] = set()
-
-    @property
-    def threads(self) -> int:
-        """Threads that made batches and whose rings are still read."""
-        return len(self._making)
 
     @property
     def failures(self) -> int:
@@ -117,19 +119,21 @@ class Collector:
 
         Those that weren't read yet count as of that epoch.
         """
-        unread = longest = 0
+        if len(self._making) < self.expected and monotonic() >= self._search_due:
+            self.collect()
+            self._search_due = monotonic() + _SEARCH_EVERY
+        waiting = 0
         for ring in self._making:
-            waiting = ring.written - ring.seen
-            unread += waiting
-            longest = max(longest, waiting)
-        if longest >= _UNREAD:
-            self.drain()
-            return self._made[epoch]
-        return self._made[epoch] + unread
+            unread = ring.unread
+            if unread >= _UNREAD:
+                self.drain()
+                return self._made[epoch,]
+            waiting += unread
+        return self._made[epoch,] + waiting
 
-    def add_step(self, words: Words) -> None:
+    def add_step(self, record: bytes) -> None:
         """Takes a step of this process, which needn't be read from its ring."""
-        self._steps.append(words)
+        self._steps.append(record)
 
     def collect(self) -> None:
         """Looks for new rings and reads all of them."""
@@ -149,7 +153,7 @@ class Collector:
         """Lets go of threads that have ended; their batches are kept."""
         with self._lock:
             for path, ring in list(self._rings.items()):
-                if ring.kind != STEPS and not _alive(ring):
+                if ring.kind != STEPS and not is_alive(ring):
                     self._read(ring)
                     self._lost += ring.lost if ring.kind == BATCHES else 0
                     self._board.end(path)
@@ -157,6 +161,8 @@ class Collector:
                     del self._rings[path]
                     if self._owner:
                         ring.remove()
+                        if ring.pid != os.getpid():
+                            file_in(self._directory, ring.pid).unlink(missing_ok=True)
             self._list_makers()
 
     def note_died(self) -> None:
@@ -195,14 +201,14 @@ class Collector:
             batches, steps = _last(self._batches, last), _last(self._steps, last)
             memory = _last(self._memory, last)
             died = self._died | self._dying()
-            workers = [_state(ring, died=ring.path in died) for ring in self._making]
+            workers = [worker_state(ring, died=ring.path in died) for ring in self._making]
             lost = self._lost + sum(
                 ring.lost for ring in self._rings.values() if ring.kind == BATCHES
             )
         return Recording(
             facts,
-            batches=[_record(maker, words) for maker, words in batches],
-            steps=[step_record(words) for words in steps],
+            batches=[_batch(maker, record) for maker, record in batches],
+            steps=[step_record(words_of(record)) for record in steps],
             workers=sorted(workers, key=lambda state: (state.worker, state.pid, state.thread)),
             memory=memory,
             samples=self._board.samples(),
@@ -221,10 +227,10 @@ class Collector:
 
     def _dying(self) -> set[Path]:
         """Tells who ended in the middle of a batch of the epoch that goes on."""
-        ended = [ring for ring in self._making if not _alive(ring) and ring.heartbeat[0] != IDLE]
+        ended = [ring for ring in self._making if not is_alive(ring) and ring.heartbeat[0] != IDLE]
         # Looked at after the workers: an epoch that is over by now may have been over by then.
         for loop in self._rings.values():
-            if loop.kind == STEPS and loop.heartbeat[0] != IDLE and _alive(loop):
+            if loop.kind == STEPS and loop.heartbeat[0] != IDLE and is_alive(loop):
                 return {ring.path for ring in ended if ring.heartbeat[1] >= loop.heartbeat[1]}
         return set()
 
@@ -241,21 +247,21 @@ class Collector:
         if ring.kind == BATCHES:
             self._add_batches(ring, records)
         elif ring.kind == SAMPLES:
-            for words in records:
-                self._board.add_sample(words, ring.worker)
+            for record in records:
+                self._board.add_sample(words_of(record), ring.worker)
         elif ring.kind == LATENCIES:
-            for words in records[-1:]:
-                self._board.set_latencies(ring.path, words)
+            for record in records[-1:]:
+                self._board.set_latencies(ring.path, words_of(record))
         else:
             self._steps.extend(records)
 
-    def _add_batches(self, ring: RingReader, records: Sequence[Words]) -> None:
+    def _add_batches(self, ring: RingReader, records: Sequence[bytes]) -> None:
         maker = _Maker(ring.worker, ring.pid, ring.thread)
-        for words in records:
-            self._batches.append((maker, words))
-            self._made[words[_EPOCH]] += 1
-            if self._on_batch is not None:
-                self._on_batch(_record(maker, words))
+        self._batches.extend(zip(repeat(maker), records))
+        self._made.update(map(epoch_of, records))
+        if self._on_batch is not None:
+            for record in records:
+                self._on_batch(_batch(maker, record))
         if len(self._made) > _EPOCHS_COUNTED:
             del self._made[min(self._made)]
 
@@ -275,24 +281,6 @@ def _last(records: Sequence[T] | deque[T], count: int | None) -> list[T]:
     return list(islice(records, first, None))
 
 
-def _record(maker: _Maker, words: Words) -> BatchRecord:
+def _batch(maker: _Maker, record: bytes) -> BatchRecord:
+    words = words_of(record)
     return batch_record(words, worker=maker.worker, pid=maker.pid, thread=maker.thread)
-
-
-def _alive(ring: RingReader) -> bool:
-    return alive(ring.pid, ring.thread, ring.start)
-
-
-def _state(ring: RingReader, *, died: bool) -> WorkerState:
-    stage, since = ring.heartbeat
-    return WorkerState(
-        worker=ring.worker,
-        pid=ring.pid,
-        thread=ring.thread,
-        stage=_NAMES.get(stage, "dataset"),
-        since=since,
-        seen=perf_counter_ns(),
-        batches=ring.written,
-        alive=_alive(ring),
-        died=died,
-    )

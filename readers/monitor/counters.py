@@ -18,8 +18,11 @@ NOTHING: Final[Counts] = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 _WAITED = 1
 _READ_CALLS_BYTES = 1
-_STORAGE_BYTES = 9
+_BLOCK = 512
+"""Bytes of a block of `ru_inblock`, in which Linux tells the `read_bytes` of /proc/PID/io."""
 _LONGEST = 512
+_CALLS_EVERY = 20_000_000
+"""Nanoseconds; the file that tells of read calls costs as much as all other counters together."""
 
 
 class ThreadCounters:
@@ -34,55 +37,65 @@ class ThreadCounters:
 
         Args:
             alone: Whether the thread does nothing of note between two batches, as a worker does.
-                The files are then read once a batch: what they count in between, such as the few
+                Counters are then read once a batch: what they count in between, such as the few
                 bytes of a task, goes to the next batch.
         """
         self._alone = alone
-        self._follows = False
+        self._follows = self._follows_calls = self._counting_calls = False
+        self._calls_due = 0
         self._schedstat = _open("schedstat")
         self._io = _open("io")
-        self._cpu = self._queued = self._called = self._stored = 0
+        self._cpu = self._queued = self._called = self._stored = self._faults = 0
         self._own = 0  # bytes of these files that were read
-        self._faults = getrusage(RUSAGE_THREAD).ru_majflt
 
     def pause(self) -> None:
         """Tells that batches are made without being counted."""
-        self._follows = False
+        self._follows = self._follows_calls = False
 
-    def start(self) -> None:
-        """Counts from here."""
+    def start(self, now: int) -> None:
+        """Counts from here.
+
+        Args:
+            now: Stamp; read calls are counted of some batches where these are short.
+        """
         if not self._follows:
-            self._read_files()
+            self._read()
+        self._counting_calls = self._io is not None and now >= self._calls_due
+        if self._counting_calls:
+            self._calls_due = now + _CALLS_EVERY
+            if not self._follows_calls:
+                self._read_calls()
         self._cpu = thread_time_ns()
 
     def since_start(self) -> Counts:
-        """Gives what was counted since `start`, without the bytes of these files.
-
-        Page faults are counted since the last time, to save a call of the system.
-        """
+        """Gives what was counted since `start`, without the bytes of these files."""
         cpu = thread_time_ns() - self._cpu
-        called, stored, queued = self._called, self._stored, self._queued
-        self._read_files()
+        queued, stored, faults, called = self._queued, self._stored, self._faults, self._called
+        self._read()
         self._follows = self._alone
-        before, self._faults = self._faults, getrusage(RUSAGE_THREAD).ru_majflt
+        self._follows_calls = self._alone and self._counting_calls
+        if self._counting_calls:
+            self._read_calls()
         return (
             cpu,
             UNKNOWN if self._schedstat is None else self._queued - queued,
-            UNKNOWN if self._io is None else self._called - called,
-            UNKNOWN if self._io is None else self._stored - stored,
-            self._faults - before,
+            self._called - called if self._counting_calls else UNKNOWN,
+            UNKNOWN if self._io is None else (self._stored - stored) * _BLOCK,
+            self._faults - faults,
         )
 
-    def _read_files(self) -> None:
+    def _read(self) -> None:
+        usage = getrusage(RUSAGE_THREAD)
+        self._stored, self._faults = usage.ru_inblock, usage.ru_majflt
         if self._schedstat is not None:
             data = os.pread(self._schedstat, _LONGEST, 0)
             self._queued = int(data.split()[_WAITED])
             self._own += len(data)
+
+    def _read_calls(self) -> None:
         if self._io is not None:
             data = os.pread(self._io, _LONGEST, 0)
-            fields = data.split()
-            self._called = int(fields[_READ_CALLS_BYTES]) - self._own
-            self._stored = int(fields[_STORAGE_BYTES])
+            self._called = int(data.split()[_READ_CALLS_BYTES]) - self._own
             self._own += len(data)
 
     def __del__(self) -> None:

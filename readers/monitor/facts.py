@@ -23,6 +23,7 @@ class DatasetFacts(NamedTuple):
     """What is known of a dataset; empty where nothing is."""
 
     path: str
+    """Absolute."""
     format: str
     pixels: bool
     storage: str
@@ -37,7 +38,7 @@ def dataset_facts(dataset: object) -> DatasetFacts:
         manifest = getattr(part, "manifest", None)
         ours = getattr(manifest, "format", None)
         return DatasetFacts(
-            os.fspath(root) if ours else "",
+            str(Path(root).absolute()),
             ours or "",
             bool(getattr(manifest, "pixels", False)),
             filesystem_of(Path(root)),

@@ -9,7 +9,7 @@ from readers.monitor.clock_source import ClockSource, WorkerNumber
 from readers.monitor.facts import dataset_facts, parts_of, usable_cores
 from readers.monitor.numbering import EpochCounter
 from readers.monitor.patches import Patches
-from readers.monitor.proxies import Transform
+from readers.monitor.proxies import timed_transform
 from readers.monitor.record import LoaderFacts
 
 _TRANSFORMS = ("transform", "transforms", "target_transform")
@@ -103,4 +103,4 @@ def time_transforms(dataset: object, patches: Patches) -> None:
         attributes = getattr(part, "__dict__", {})
         for name in _TRANSFORMS:
             if callable(attributes.get(name)):
-                patches.put(part, name, Transform(attributes[name]))
+                patches.put(part, name, timed_transform(attributes[name]))

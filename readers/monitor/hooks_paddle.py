@@ -10,7 +10,7 @@ from readers.monitor.hooks import Place, length_of, loader_facts, time_transform
 from readers.monitor.kinds import is_a
 from readers.monitor.numbering import NumberingSampler
 from readers.monitor.patches import Patches
-from readers.monitor.proxies import Collate, MapDataset, StreamDataset, UnbatchedDataset
+from readers.monitor.proxies import MapDataset, StreamDataset, UnbatchedDataset, timed_collate
 from readers.monitor.record import UNKNOWN, LoaderFacts
 
 _MODULE = "paddle.io"
@@ -52,7 +52,7 @@ class PaddleHooks:
         else:
             proxy = UnbatchedDataset(dataset, source)
         patches.put(loader, "dataset", proxy)
-        patches.put(loader, "collate_fn", Collate(_collate(loader), source))
+        patches.put(loader, "collate_fn", timed_collate(_collate(loader), source))
         if loader.batch_sampler is not None:
             numbering = NumberingSampler(loader.batch_sampler, place.epoch)
             patches.put(loader, "batch_sampler", numbering)

@@ -9,7 +9,7 @@ from readers.monitor.hooks import Place, length_of, loader_facts, time_transform
 from readers.monitor.kinds import is_a
 from readers.monitor.numbering import NumberingSampler
 from readers.monitor.patches import Patches
-from readers.monitor.proxies import BatchedDataset, Collate, StreamDataset, UnbatchedDataset
+from readers.monitor.proxies import BatchedDataset, StreamDataset, UnbatchedDataset, timed_collate
 from readers.monitor.record import UNKNOWN, LoaderFacts
 
 _MODULE = "torch.utils.data"
@@ -50,7 +50,7 @@ class TorchHooks:
         else:
             proxy = UnbatchedDataset(dataset, source)
         patches.put(loader, "dataset", proxy)
-        patches.put(loader, "collate_fn", Collate(loader.collate_fn, source))
+        patches.put(loader, "collate_fn", timed_collate(loader.collate_fn, source))
         if batched:
             numbering = NumberingSampler(loader.batch_sampler, place.epoch)
             patches.put(loader, "batch_sampler", numbering)

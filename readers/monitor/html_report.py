@@ -74,7 +74,7 @@ def _about(facts: LoaderFacts) -> str:
     if facts.prefetch != UNKNOWN:
         parts.append(f"prefetch {facts.prefetch}")
     if facts.dataset:
-        parts.append(f"{facts.format} dataset {facts.dataset}")
+        parts.append(f"{facts.format or 'unpacked'} dataset {facts.dataset}")
     if facts.storage:
         parts.append(f"on {facts.storage}")
     return " · ".join(parts)

@@ -26,17 +26,22 @@ class NumberedBatch(list[Any]):
 
     __slots__ = ("epoch", "number")
 
-    def __init__(self, indices: list[Any], number: int, epoch: int) -> None:
-        super().__init__(indices)
-        self.number = number
-        self.epoch = epoch
+    epoch: int
+    number: int
 
     def __iter__(self) -> Iterator[Any]:
         _announced.batch = self
         return super().__iter__()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return NumberedBatch, (self[:], self.number, self.epoch)
+        return _numbered, (self[:], self.number, self.epoch)
+
+
+def _numbered(indices: list[Any], number: int, epoch: int) -> NumberedBatch:
+    batch = NumberedBatch(indices)  # a Python `__init__` would cost as much again
+    batch.number = number
+    batch.epoch = epoch
+    return batch
 
 
 def take_announced() -> NumberedBatch | None:
@@ -71,9 +76,9 @@ class NumberingSampler(Proxy):
 
     def __iter__(self) -> Iterator[Any]:
         # Started here, as without the monitor, not when the first batch is asked for.
-        return _numbered(iter(self._inner), self._epoch.number)
+        return _all_numbered(iter(self._inner), self._epoch.number)
 
 
-def _numbered(batches: Iterator[Any], epoch: int) -> Iterator[Any]:
+def _all_numbered(batches: Iterator[Any], epoch: int) -> Iterator[Any]:
     for number, batch in enumerate(batches):
-        yield NumberedBatch(batch, number, epoch) if type(batch) is list else batch
+        yield _numbered(batch, number, epoch) if type(batch) is list else batch

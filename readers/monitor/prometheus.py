@@ -30,7 +30,7 @@ from readers.monitor.diagnosis import diagnose
 from readers.monitor.record import UNKNOWN
 from readers.monitor.recording import Recording
 from readers.monitor.summary import summarize
-from readers.monitor.totals import Totals
+from readers.monitor.totals import Totals, latency_buckets
 from readers.monitor.window import last
 
 _LOADER = "loader"
@@ -75,6 +75,7 @@ class LoaderMetrics(Collector):
         with self._lock:
             self._totals.add(recording)
             yield from self._counted()
+        yield self._sampled(recording)
         yield from self._gauged(recording)
 
     def _counted(self) -> Iterator[Metric]:
@@ -101,6 +102,17 @@ class LoaderMetrics(Collector):
         for worker, count in totals.batches.items():
             made.add_metric([label, worker], count)
         yield made
+
+    def _sampled(self, recording: Recording) -> Metric:
+        histogram = HistogramMetricFamily(
+            "packer_loader_sample_seconds",
+            "Time a sample by part, if samples are timed; counted in powers of two, not added up.",
+            labels=[_LOADER, "part"],
+        )
+        for part in sorted({latency.part for latency in recording.latencies}):
+            buckets = latency_buckets(recording.latencies, part)
+            histogram.add_metric([self._loader, part], buckets, sum_value=None)
+        return histogram
 
     def _gauged(self, recording: Recording) -> Iterator[Metric]:
         window = last(recording, self._window)

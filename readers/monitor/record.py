@@ -49,7 +49,8 @@ class BatchRecord:
     queued: int
     """Time of dataset and transform spent waiting for a CPU; `UNKNOWN` likewise."""
     read_calls_bytes: int
-    """Bytes that read calls gave (`rchar`); `UNKNOWN` likewise. Memory maps don't count."""
+    """Bytes that read calls gave (`rchar`); `UNKNOWN` likewise, and in most batches that take less
+    than 20 ms. Memory maps don't count."""
     storage_bytes: int
     """Bytes that came from storage (`read_bytes`); `UNKNOWN` likewise; 0 on network mounts."""
     major_faults: int
@@ -183,6 +184,6 @@ class LoaderFacts:
     format: str
     """Format of our dataset; empty for others."""
     dataset: str
-    """Path of our dataset; empty for others."""
+    """Path of our dataset, or what another has as its `root`; empty if unknown."""
     pixels: bool
     """Whether our dataset holds pixels."""

@@ -69,8 +69,11 @@ class RingWriter:
             OSError: The file can't be made, or there is no room for it.
         """
         self.written = 0
-        self._width = width
         self._pack = struct.Struct(f"={width}q").pack
+        record = _record(width)
+        self._put = record.pack_into
+        first = _HEADER_WORDS * _WORD
+        self._places = [first + number * record.size for number in range(CAPACITY)]
         pid, thread = os.getpid(), threading.get_native_id()
         size = _size(CAPACITY, width)
         descriptor, name = tempfile.mkstemp(".new", f"{pid}-{thread}-", directory)
@@ -80,8 +83,7 @@ class RingWriter:
             self._map = mmap.mmap(descriptor, size)
         finally:
             os.close(descriptor)
-        self._bytes = memoryview(self._map)
-        self.words = self._bytes.cast("q")
+        self.words = memoryview(self._map).cast("q")
         head = (_MAGIC, _VERSION, kind, width, CAPACITY, pid, started(pid, thread), thread, worker)
         struct.pack_into(f"={len(head)}q", self._map, 0, *head)
         self.words[HEARTBEAT] = IDLE
@@ -92,19 +94,21 @@ class RingWriter:
         """Tells those who watch what goes on from now on; a stage of `readers.span`."""
         self.words[HEARTBEAT] = perf_counter_ns() << STAGE_BITS | stage
 
-    def append(self, values: Sequence[int]) -> None:
+    def append(self, values: Sequence[int]) -> bytes:
         """Writes a record.
 
         Args:
             values: Its `width` words.
+
+        Returns:
+            The record, as `RingReader.drain` gives it.
         """
         number = self.written
         data = self._pack(*values)
-        word = _HEADER_WORDS + number % CAPACITY * (self._width + 1)
-        end = word + self._width
-        self._bytes[word * _WORD : end * _WORD] = data
-        self.words[end] = crc32(data, number & 0xFFFFFFFF)
+        check = crc32(data, number & 0xFFFFFFFF)
+        self._put(self._map, self._places[number % CAPACITY], data, check)
         self.written = self.words[_WRITTEN] = number + 1
+        return data
 
 
 class RingReader:
@@ -134,10 +138,8 @@ class RingReader:
             size = os.fstat(file.fileno()).st_size
             if size < _HEADER_WORDS * _WORD or size % _WORD:
                 raise self._corrupt(f"it has {size} bytes")
-            self._words = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)).cast(
-                "q"
-            )
-        self._bytes = self._words.cast("B")
+            self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        self._words = memoryview(self._map).cast("q")
         head = self._words[:_HEADER_WORDS].tolist()
         self._capacity, self._width = head[_CAPACITY], head[_WIDTH]
         if head[_MAGIC_AT] != _MAGIC or head[_VERSION_AT] != _VERSION:
@@ -152,12 +154,17 @@ class RingReader:
             )
         self.kind, self.pid, self.start = head[_KIND], head[_PID], head[_START]
         self.thread, self.worker = head[_THREAD], head[_WORKER]
-        self._unpack = struct.Struct(f"={self._width + 1}q").iter_unpack
+        self._record = _record(self._width)
 
     @property
     def written(self) -> int:
         """Records written so far."""
         return self._words[_WRITTEN]
+
+    @property
+    def unread(self) -> int:
+        """Records that `drain` hasn't given out yet."""
+        return self._words[_WRITTEN] - self.seen
 
     @property
     def width(self) -> int:
@@ -180,8 +187,11 @@ class RingReader:
         """Failures of the monitor in that thread."""
         return self._words[FAILURES]
 
-    def drain(self) -> list[tuple[int, ...]]:
+    def drain(self) -> list[bytes]:
         """Gives the records that weren't given yet; those that came too late count as lost.
+
+        Returns:
+            Their words as bytes, which `readers.monitor.words.words_of` makes words of again.
 
         Raises:
             CorruptDatasetError: The number of records went backwards.
@@ -190,7 +200,7 @@ class RingReader:
         if written < self.seen:
             raise self._corrupt(f"it says {written} records after {self.seen}")
         first = max(self.seen, written - self._capacity)
-        records: list[tuple[int, ...]] = []
+        records: list[bytes] = []
         while first < written:
             place = first % self._capacity
             end = min(written, first + self._capacity - place)
@@ -200,7 +210,7 @@ class RingReader:
         self.seen = written
         return records
 
-    def _read(self, first: int, place: int, count: int) -> Iterator[tuple[int, ...]]:
+    def _read(self, first: int, place: int, count: int) -> Iterator[bytes]:
         """Gives those of neighbouring records that are whole.
 
         Args:
@@ -208,13 +218,11 @@ class RingReader:
             place: Its place in the file.
             count: How many.
         """
-        size = (self._width + 1) * _WORD
-        begin = _HEADER_WORDS * _WORD + place * size
-        data = memoryview(bytes(self._bytes[begin : begin + count * size]))
-        for number, words in enumerate(self._unpack(data)):
-            record = data[number * size : (number + 1) * size - _WORD]
-            if crc32(record, first + number & 0xFFFFFFFF) == words[-1]:
-                yield words[:-1]
+        begin = _HEADER_WORDS * _WORD + place * self._record.size
+        data = self._map[begin : begin + count * self._record.size]
+        for number, (record, check) in enumerate(self._record.iter_unpack(data), first):
+            if crc32(record, number & 0xFFFFFFFF) == check:
+                yield record
 
     def remove(self) -> None:
         """Removes the file; what was opened stays readable."""
@@ -225,6 +233,11 @@ class RingReader:
         return CorruptDatasetError(
             f"{self.path} is no ring of a loader monitor: {reason}", path=str(self.path)
         )
+
+
+def _record(width: int) -> struct.Struct:
+    """Gives the form of a record: its words as bytes, and the checksum."""
+    return struct.Struct(f"={width * _WORD}sq")
 
 
 def _size(capacity: int, width: int) -> int:

@@ -25,10 +25,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from readers.errors import CorruptDatasetError, DatasetBusyError, DatasetNotFoundError
+from readers.monitor import ring, stacks
 from readers.monitor.collector import Collector
 from readers.monitor.record import LoaderFacts
 from readers.monitor.recording import Recording, load_recording
-from readers.monitor.ring import SUFFIX
 
 _PREFIX = "packer-monitor-"
 _SETTLED = 60.0
@@ -74,8 +74,9 @@ class Run:
                 f"another loader monitor writes to {self.path}: give each its own directory",
                 path=str(self.path),
             )
-        for ring in self.rings.glob(f"*{SUFFIX}"):
-            ring.unlink()
+        for suffix in (ring.SUFFIX, stacks.SUFFIX):
+            for left in self.rings.glob(f"*{suffix}"):
+                left.unlink()
         self._owner = os.getpid()
         self.close = weakref.finalize(
             self, _end, self.path, lock, self._owner, private=path is None

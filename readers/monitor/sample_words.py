@@ -21,6 +21,9 @@ _LOWEST: Final = 10
 _BUCKETS: Final = 26
 _PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
+LATENCY_POWERS: Final = range(_LOWEST + 1, _LOWEST + _BUCKETS)
+"""Powers of two of the nanoseconds at which one bucket ends and the next begins."""
+
 SAMPLE_WIDTH: Final = 3 + _KEY.size // 8
 LATENCY_WIDTH: Final = len(_PARTS) * _BUCKETS
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate
 
-from readers.monitor.record import UNKNOWN, BatchRecord, StepRecord
+from readers.monitor.record import UNKNOWN, BatchRecord, LatencyRecord, Part, StepRecord
 from readers.monitor.recording import Recording
+from readers.monitor.sample_words import LATENCY_POWERS
 from readers.monitor.workers import worker_name
 
 BOUNDS = tuple(1e-4 * 2**power for power in range(18))
@@ -41,6 +43,15 @@ class Histogram:
         """Upper bounds as text, each with the number of times up to it."""
         names = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
         return list(zip(names, map(float, accumulate(self._counts)), strict=True))
+
+
+def latency_buckets(latencies: Sequence[LatencyRecord], part: Part) -> list[tuple[str, float]]:
+    """Gives upper bounds as text, each with the number of samples up to it, of one part."""
+    counts = Counter({found.begin: found.count for found in latencies if found.part == part})
+    ends = [1 << power for power in LATENCY_POWERS]
+    upto = accumulate(counts[0 if place == 0 else end >> 1] for place, end in enumerate(ends))
+    names = [*(f"{end * 1e-9:.9g}" for end in ends), "+Inf"]
+    return list(zip(names, [*map(float, upto), float(counts.total())], strict=True))
 
 
 class Totals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -12,11 +13,18 @@ STEPS: Final = 2
 
 BATCH_WIDTH: Final = 16
 STEP_WIDTH: Final = 9
+epoch_of: Final = struct.Struct(f"=8xq{8 * (BATCH_WIDTH - 2)}x").unpack
+"""Gives of a batch's record its epoch, in a tuple."""
 
-Words: TypeAlias = tuple[int, ...]
+Words: TypeAlias = Sequence[int]
 
 
-def step_record(words: Sequence[int]) -> StepRecord:
+def words_of(record: bytes) -> Words:
+    """Makes words of a record of a ring."""
+    return memoryview(record).cast("q").tolist()
+
+
+def step_record(words: Words) -> StepRecord:
     """Makes a step of its words."""
     step, epoch, batch, began, wait, compute, samples, ready, shared_memory_free = words
     return StepRecord(
@@ -32,7 +40,7 @@ def step_record(words: Sequence[int]) -> StepRecord:
     )
 
 
-def batch_record(words: Sequence[int], *, worker: int, pid: int, thread: int) -> BatchRecord:
+def batch_record(words: Words, *, worker: int, pid: int, thread: int) -> BatchRecord:
     """Makes a batch of its words and of what the head of its ring says."""
     (
         batch,

@@ -337,7 +337,6 @@ def test_tensors(photos: Dataset, output: Any, kind: str, worker_kind: WorkerKin
         4,
         transform=ImageTransform(corner),
         output=output,
-        pin_memory=True,
         worker_kind=worker_kind,
     ) as loader:
         images, labels = next(iter(loader))
@@ -345,6 +344,18 @@ def test_tensors(photos: Dataset, output: Any, kind: str, worker_kind: WorkerKin
     wanted = np.stack([corner(decode(photos[row].image)) for row in range(4)])
     assert np.array_equal(images.numpy(), wanted)
     assert labels.numpy().tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("output", ["torch", "paddle"])
+def test_pinned_memory_without_a_device_is_a_warning(output: Any) -> None:  # noqa: ANN401
+    pytest.importorskip(output)
+    if Path("/dev/nvidia0").exists():
+        pytest.skip("there is a device")
+    with pytest.warns(UserWarning, match="pin_memory has no effect") as told:
+        loader = MonitoredLoader([1, 2], 2, output=output, pin_memory=True, workers=0)
+    assert told[0].filename == __file__
+    (batch,) = loader
+    assert batch.numpy().tolist() == [1, 2]
 
 
 def test_stages_and_steps_are_measured(photos: Dataset) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from readers.monitor.html_report import html_report
-from readers.monitor.record import UNKNOWN, MemoryRecord, WorkerState
+from readers.monitor.record import UNKNOWN, LatencyRecord, MemoryRecord, WorkerState
 from readers.monitor.recording import Recording
 from readers.monitor.trace import trace_events, write_trace
 from readers.monitor.window import last
@@ -51,6 +51,22 @@ def recording() -> Recording:
 def samples_of(text: str) -> dict[str, float]:
     lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in lines}
+
+
+def test_a_histogram_of_samples_counts_up_and_names_no_sum() -> None:
+    latencies = [
+        LatencyRecord(part="read", begin=0, count=9),
+        LatencyRecord(part="sample", begin=0, count=1),
+        LatencyRecord(part="sample", begin=1 << 20, count=5),
+        LatencyRecord(part="sample", begin=1 << 35, count=2),
+    ]
+    metrics = prometheus.LoaderMetrics(lambda: replace(recording(), latencies=latencies))
+    text = prometheus.generate_latest(metrics).decode()
+    found = samples_of(text)
+    bucket = 'packer_loader_sample_seconds_bucket{{le="{}",loader="loader",part="sample"}}'
+    ends = ("2.048e-06", "0.001048576", "0.002097152", "34.3597384", "+Inf")
+    assert [found[bucket.format(end)] for end in ends] == [1, 1, 6, 6, 8]
+    assert "sample_seconds_sum" not in text
 
 
 def test_prometheus_metrics_are_what_was_recorded(tmp_path: Path) -> None:

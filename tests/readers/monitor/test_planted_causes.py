@@ -1,13 +1,16 @@
 """Real causes in real loaders: the diagnosis raises the right alarm, and no other.
 
 They want the machine to themselves, so they run where PACKER_PLANTED_CAUSES=1 says that they have
-it: `PACKER_PLANTED_CAUSES=1 pytest tests/readers/monitor/test_planted_causes.py`.
+it: `PACKER_PLANTED_CAUSES=1 pytest tests/readers/monitor/test_planted_causes.py`. A play that other
+programs took much of the processor from proves nothing, because the diagnosis rightly names them:
+it is played again, and skipped if it never gets its peace.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from typing_extensions import Self
 
 from packer.commands.doctor import doctor
 from readers.errors import PackError
@@ -36,6 +40,8 @@ _ROOT = Path(__file__).parents[3]
 _COLD = "cold"
 _BLOCK = 1 << 15
 _LOOK = 0.3
+_ATTEMPTS = 3
+_DISTURBED = 0.1
 _OWN_SHARED_MEMORY = (
     "unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=24m none /dev/shm && exec "$@"', "sh",
 )  # fmt: skip
@@ -56,13 +62,48 @@ def play(cause: str, run: Path, before: tuple[str, ...] = ()) -> None:
 
 
 def alarms(cause: str, place: Path) -> list[Finding]:
-    """Plays a cause, once more if what else runs on this machine has spoilt it."""
-    for attempt in ("first", "second"):
-        play(cause, place / attempt)
-        found = [one for one in diagnose(read_run(place / attempt)) if one.severity == "alarm"]
-        if [finding.rule for finding in found] == [cause]:
-            break
-    return found
+    """Plays a cause until other programs left it its processors, and gives what was found."""
+    wanted = [] if cause == "healthy" else [cause]
+    taken = 0.0
+    for attempt in range(_ATTEMPTS):
+        run = place / str(attempt)
+        with Others() as others:
+            play(cause, run)
+        found = [one for one in diagnose(read_run(run)) if one.severity == "alarm"]
+        if [finding.rule for finding in found] == wanted or others.share <= _DISTURBED:
+            return found
+        taken = others.share
+    pytest.skip(f"other programs took {taken:.0%} of the processors")
+
+
+class Others:
+    """How much of the processors went to processes that this one has neither been nor waited for.
+
+    Attributes:
+        share: Of all processors while this was entered.
+    """
+
+    share = 0.0
+
+    def __enter__(self) -> Self:
+        self._began, self._busy, self._own = time.monotonic(), busy_seconds(), own_seconds()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        others = busy_seconds() - self._busy - (own_seconds() - self._own)
+        whole = (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        self.share = max(0.0, others / whole)
+
+
+def busy_seconds() -> float:
+    """Adds up what all processors spent on anything."""
+    _, user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split()[:9]
+    return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +156,9 @@ def blocked_share(path: Path) -> float:
 
 
 def test_a_healthy_run_raises_no_alarm(tmp_path: Path) -> None:
-    play("healthy", tmp_path / "run")
-    recording = read_run(tmp_path / "run")
+    assert alarms("healthy", tmp_path) == []
+    recording = read_run(max(tmp_path.iterdir()))
     assert len(recording.batches) == 60
-    assert [one.rule for one in diagnose(recording) if one.severity == "alarm"] == []
     assert headline(recording).startswith(("fine", "moderately"))
 
 

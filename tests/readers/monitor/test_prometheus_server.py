@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from readers.monitor.record import MemoryRecord, WorkerState
+from readers.monitor.record import LatencyRecord, MemoryRecord, WorkerState
 from readers.monitor.recording import Recording
 from tests.recordings import FACTS, MS, Plant, simulate
 
@@ -109,6 +109,7 @@ class Running:
             self._whole,
             batches=[batch for batch in self._whole.batches if batch.ended < now],
             steps=[step for step in self._whole.steps if step.began < now],
+            latencies=[LatencyRecord(part="sample", begin=1 << 20, count=now // MS)],
         )
 
 

@@ -17,6 +17,7 @@ from readers.monitor.collector import Collector
 from readers.monitor.process import alive, started
 from readers.monitor.record import UNKNOWN
 from readers.monitor.ring import CAPACITY, HEARTBEAT, STAGE_BITS, RingReader, RingWriter
+from readers.monitor.words import words_of
 from readers.span import COLLATE
 
 Context: TypeAlias = ForkContext | SpawnContext | ForkServerContext
@@ -34,13 +35,17 @@ def only(directory: Path) -> Path:
     return path
 
 
+def drained(reader: RingReader) -> list[list[int]]:
+    return [list(words_of(record)) for record in reader.drain()]
+
+
 def test_records_come_back_once_and_in_order(tmp_path: Path) -> None:
     writer = write(tmp_path, 5)
     reader = RingReader(only(tmp_path))
-    assert reader.drain() == [(number, -number, 1 << 62) for number in range(5)]
+    assert drained(reader) == [[number, -number, 1 << 62] for number in range(5)]
     assert reader.drain() == []
     writer.append((7, 8, 9))
-    assert reader.drain() == [(7, 8, 9)]
+    assert drained(reader) == [[7, 8, 9]]
     assert (reader.pid, reader.thread) == (os.getpid(), threading.get_native_id())
     assert alive(reader.pid, reader.thread, reader.start)
 
@@ -48,7 +53,7 @@ def test_records_come_back_once_and_in_order(tmp_path: Path) -> None:
 def test_overwritten_records_are_counted(tmp_path: Path) -> None:
     write(tmp_path, CAPACITY + 40)
     reader = RingReader(only(tmp_path))
-    assert [words[0] for words in reader.drain()] == list(range(40, CAPACITY + 40))
+    assert [words[0] for words in drained(reader)] == list(range(40, CAPACITY + 40))
     assert reader.lost == 40
 
 
@@ -61,7 +66,7 @@ def test_torn_and_stale_records_are_lost_not_given(tmp_path: Path) -> None:
     data[128 + 2 * record : 128 + 3 * record] = data[128 + record : 128 + 2 * record]
     path.write_bytes(data)
     reader = RingReader(path)
-    assert reader.drain() == [(1, -1, 1 << 62)]
+    assert drained(reader) == [[1, -1, 1 << 62]]
     assert reader.lost == 2
 
 
@@ -105,9 +110,9 @@ def test_a_ring_is_read_while_it_is_written(tmp_path: Path) -> None:
     reader = RingReader(paths[0])
     seen = []
     while process.is_alive():
-        seen += [words[0] for words in reader.drain()]
+        seen += [words[0] for words in drained(reader)]
     process.join()
-    seen += [words[0] for words in reader.drain()]
+    seen += [words[0] for words in drained(reader)]
     assert seen == sorted(seen)
     assert len(seen) + reader.lost == 20_000
 

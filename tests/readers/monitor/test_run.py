@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from readers import MonitoredLoader
 from readers.errors import CorruptDatasetError, DatasetBusyError, DatasetNotFoundError, OptionError
 from readers.monitor import LoaderMonitor
 from readers.monitor.run import read_run
@@ -115,3 +116,17 @@ def test_what_a_killed_process_left_goes_away_at_the_next_start(
     LoaderMonitor().close()
     assert (left.exists(), living.directory.exists()) == (False, True)
     living.close()
+
+
+def test_a_closed_monitor_measures_nothing_and_takes_no_loader(tmp_path: Path) -> None:
+    monitor = LoaderMonitor(run=tmp_path)
+    with MonitoredLoader(range(12), 4, workers=1, monitor=monitor) as loader:
+        first = iter(loader)
+        next(first)
+        monitor.close()
+        assert sum(len(batch) for batch in first) == 8, "the pass goes on"
+        assert sum(len(batch) for batch in loader) == 12
+        assert len(loader.recording().steps) <= 3
+    assert monitor.failures == 0
+    with pytest.raises(OptionError, match="was closed"):
+        monitor.attach([1])
