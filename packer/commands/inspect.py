@@ -16,6 +16,7 @@ from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
 from readers.opening import open_dataset
 from readers.sample import Image, JsonValue
+from readers.survey import Survey
 
 _CLASSES_SHOWN = 8
 
@@ -50,6 +51,7 @@ def inspect(
             facts["ledger"] = [asdict(entry) for entry in entries]
         click.echo(json.dumps(facts, indent=1))
         return
+    facts.pop("measured", None)  # which "because" says in words
     for name, value in facts.items():
         click.echo(f"{name:14}{_shown(value)}")
     for entry in entries:
@@ -83,7 +85,20 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
         "source": dict(manifest.source),
         "ledger": actions,
         "packed by": f"dataset-packer {manifest.packer_version}",
+        **_storage_facts(dataset.survey()),
     }
+
+
+def _storage_facts(survey: Survey) -> dict[str, JsonValue]:
+    access = survey.choice.access
+    facts: dict[str, JsonValue] = {
+        "storage": survey.storage.describe(),
+        "access": {name: value for name, value in asdict(access).items() if value is not None},
+        "because": survey.choice.reason,
+    }
+    if survey.probe is not None:
+        facts["measured"] = asdict(survey.probe)
+    return facts
 
 
 def _stored(dataset: Dataset) -> str:

@@ -6,11 +6,11 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from readers.loading.maker import Abandoned, Task
 
@@ -47,15 +47,30 @@ class Crew(Protocol):
         """Ends all work and waits for the end. Closing twice is fine."""
 
 
-class InlineCrew:
-    """The loop makes each batch itself when it asks for it."""
+Begin: TypeAlias = Callable[[Task], None]
+"""Hears of a task when it is submitted, to read ahead for it."""
 
-    def __init__(self, worker: Worker) -> None:
+
+def begin_nothing(_task: Task) -> None:
+    """Is for workers that read when they make a batch."""
+
+
+class InlineCrew:
+    """The loop makes each batch itself when it asks for it.
+
+    Args:
+        worker: What makes them.
+        begin: Hears of the tasks.
+    """
+
+    def __init__(self, worker: Worker, begin: Begin = begin_nothing) -> None:
         self._worker = worker
+        self._begin = begin
         self._tasks: deque[Task] = deque()
 
     def submit(self, task: Task, /) -> None:
         """Keeps the task."""
+        self._begin(task)
         self._tasks.append(task)
 
     def take(self) -> Made:
@@ -73,9 +88,14 @@ class ThreadCrew:
 
     The threads don't know this object, so that it ends them when nobody holds it any longer, at the
     latest when the interpreter exits.
+
+    Args:
+        workers: What makes batches, each in its thread.
+        begin: Hears of the tasks.
     """
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
+    def __init__(self, workers: Sequence[Worker], begin: Begin = begin_nothing) -> None:
+        self._begin = begin
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._results: SimpleQueue[Made] = SimpleQueue()
         threads = [
@@ -93,6 +113,7 @@ class ThreadCrew:
 
     def submit(self, task: Task, /) -> None:
         """Hands the task to the next free thread."""
+        self._begin(task)
         self._tasks.put(task)
 
     def take(self) -> Made:

@@ -7,6 +7,7 @@ that the batch took, whatever the number of workers; several batches are made si
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias
@@ -19,7 +20,7 @@ from readers.loading.structure import map_arrays
 from readers.loading.transform import Slots, Transform, writer_of
 from readers.monitor.record import UNKNOWN
 from readers.monitor.sample_times import SampleTimes
-from readers.protocols import SupportsReadMany
+from readers.protocols import SupportsReadAhead, SupportsReadMany
 from readers.sample import Sample
 from readers.sampling import Indices
 from readers.span import TRANSFORM
@@ -82,10 +83,22 @@ class BatchMaker:
         self._writes_into = writer_of(recipe.transform)
         self._output = output
         self._stopped = False
+        self._begins = isinstance(recipe.source, SupportsReadAhead)
+        self._begun: dict[int, Callable[[], list[Any]]] = {}
+
+    def begin(self, task: Task) -> None:
+        """Begins to read what a task needs, where the source does that in the background."""
+        source = self._source
+        if self._begins and isinstance(source, SupportsReadAhead):
+            with suppress(Exception):  # `make` reads again, and raises it in the batch's turn
+                wait = source.read_ahead(task.indices)
+                if wait is not None:
+                    self._begun[task.number] = wait
 
     def stop(self) -> None:
         """Ends each `make` that is under way before its next sample, and every later one."""
         self._stopped = True
+        self._begun.clear()
 
     def make(self, task: Task, clocks: ClockSource) -> object:
         """Makes a batch.
@@ -121,10 +134,14 @@ class BatchMaker:
 
     def _read(self, task: Task, times: SampleTimes | None) -> list[Any]:
         source = self._source
+        wait = self._begun.pop(task.number, None)
         with annotated(lambda: f"while reading {name_batch(task)}"):
             if times is not None:
+                self._begins = False  # a sample's own time shows when it is read alone
                 get = source.__getitem__
                 return [times.read(get, int(index), source) for index in task.indices]
+            if wait is not None:
+                return wait()
             if isinstance(source, SupportsReadMany):
                 return list(source.read_many(task.indices))
             return [source[int(index)] for index in task.indices]
