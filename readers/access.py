@@ -68,7 +68,7 @@ _NETWORK = Access(gap=32 << 10)
 _SLOW = 0.0005
 """Seconds for a small read beyond which storage of an unknown kind is taken for a network: flash
 answers in a fifth of that. (A spinning disk, in ten times that, is served well by threads too.)"""
-_MOST_GAP = 1 << 20
+_MOST_GAP = 128 << 10
 
 
 def choose(
@@ -112,7 +112,9 @@ def _suitable(storage: Storage, probe: Probe | None) -> tuple[Access, str, bool]
     words = "each read waits for a server, so many are under way"
     if probe is None:
         return _NETWORK, f"{words}; nothing was measured", False
-    access = replace(_NETWORK, requests=probe.requests, gap=min(_MOST_GAP, probe.gap))
+    # A busy moment makes a storage look worse than it is: a measurement raises, but never lowers.
+    requests, gap = max(_NETWORK.requests, probe.requests), max(_NETWORK.gap, probe.gap)
+    access = replace(_NETWORK, requests=requests, gap=min(_MOST_GAP, gap))
     return access, f"{words}; {_measured(probe)}", False
 
 

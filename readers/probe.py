@@ -19,7 +19,7 @@ _READS_ALONE: Final = 8
 _WAVES: Final = 2
 _DEPTHS: Final = (4, 16, 32, 64)
 _WORTH: Final = 1.15
-"""Gain of more requests at once that is worth having them."""
+"""Gain for which more requests at once are worth having."""
 _MEMORY: Final = 20e-6
 """Seconds below which a small read came out of memory, not from a medium."""
 _MOST_BYTES: Final = 48 << 20
@@ -86,12 +86,13 @@ class _Measurement:
         latency, alone = self._each(1, _SMALL), self._each(1, self._size)
         if latency is None or alone is None:
             return None
-        best, chosen = alone, 1
+        each = {1: alone}
         for depth in _DEPTHS:
-            each = self._each(depth, self._size)
-            if each is None or each * _WORTH > best:
-                break
-            best, chosen = each, depth
+            if (took := self._each(depth, self._size)) is not None:
+                each[depth] = took
+        best = min(each.values()) * _WORTH
+        chosen = min(depth for depth, took in each.items() if took <= best)
+        best = each[chosen]
         small = self._each(chosen, _SMALL)
         bandwidth = self._size / best
         spent = 0.0 if small is None else small - _SMALL / bandwidth
