@@ -13,7 +13,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,9 +163,10 @@ def _stream(dataset: Path, batches: Batches) -> Turn:
 
 
 def _forget(place: Path, command: str | None) -> None:
-    if command is not None:
+    if command is None:
+        evict(path for path in place.rglob("*") if path.is_file())
+    else:
         subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
-    evict(path for path in place.rglob("*") if path.is_file()) if command is None else None
 
 
 def _pairs(values: Sequence[str]) -> dict[str, str]:
@@ -183,13 +184,17 @@ def main(
 ) -> None:
     """Measure and print a table a place."""
     commands = _pairs(forget)
+    step = step_ms / 1000
     for name, directory in _pairs(places).items():
-        click.echo("\n".join(_table(name, Path(directory), commands.get(name), batches, rounds, step_ms / 1000)))
+        place = Path(directory)
+        click.echo(f"**{name}**, cold, shuffled, batches of {_BATCH}, step {step_ms:g} ms\n")
+        taken = _taken(place, commands.get(name), batches, rounds, step)
+        click.echo("\n".join(_rows(taken)) + "\n")
 
 
-def _table(
-    name: str, place: Path, command: str | None, count: int, rounds: int, step: float
-) -> Iterator[str]:
+def _taken(
+    place: Path, command: str | None, count: int, rounds: int, step: float
+) -> dict[str, list[Turn]]:
     contestants = turns(place, step)
     with open_dataset(place / _FORMATS[0]) as dataset:
         samples = len(dataset)
@@ -200,9 +205,11 @@ def _table(
         for contestant, turn in contestants.items():
             _forget(place, command)
             taken[contestant].append(turn(list(rows)))
-    yield f"**{name}**, cold, shuffled, batches of {_BATCH}, step {step * 1000:g} ms"
-    yield ""
-    yield "| | samples/s | of the DataLoader | dataset_time P50 ms | P99 ms | wait P50 ms | P99 ms |"
+    return taken
+
+
+def _rows(taken: Mapping[str, Sequence[Turn]]) -> Iterator[str]:
+    yield "| | samples/s | ratio | dataset_time P50 ms | P99 ms | loop's wait P50 ms | P99 ms |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for contestant, turn_list in taken.items():
         ratio = statistics.median(
@@ -218,7 +225,6 @@ def _table(
         ]
         rate = statistics.median(turn.rate for turn in turn_list)
         yield f"| {contestant} | {rate:,.0f} | {ratio:.2f} | {' | '.join(spread)} |"
-    yield ""
 
 
 if __name__ == "__main__":

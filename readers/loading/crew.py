@@ -37,6 +37,9 @@ class Worker(Protocol):
 class Crew(Protocol):
     """Takes tasks and gives what became of them, each once, in the order of completion."""
 
+    def begin(self, task: Task, /) -> bool:
+        """Begins to read for a task that will be submitted; tells whether that is any use."""
+
     def submit(self, task: Task, /) -> None:
         """Takes a task."""
 
@@ -47,12 +50,13 @@ class Crew(Protocol):
         """Ends all work and waits for the end. Closing twice is fine."""
 
 
-Begin: TypeAlias = Callable[[Task], None]
-"""Hears of a task when it is submitted, to read ahead for it."""
+Begin: TypeAlias = Callable[[Task], bool]
+"""Begins to read for a task, if that is any use."""
 
 
-def begin_nothing(_task: Task) -> None:
+def begin_nothing(_task: Task) -> bool:
     """Is for workers that read when they make a batch."""
+    return False
 
 
 class InlineCrew:
@@ -60,7 +64,7 @@ class InlineCrew:
 
     Args:
         worker: What makes them.
-        begin: Hears of the tasks.
+        begin: Reads ahead.
     """
 
     def __init__(self, worker: Worker, begin: Begin = begin_nothing) -> None:
@@ -68,9 +72,12 @@ class InlineCrew:
         self._begin = begin
         self._tasks: deque[Task] = deque()
 
+    def begin(self, task: Task, /) -> bool:
+        """Begins to read for a task."""
+        return self._begin(task)
+
     def submit(self, task: Task, /) -> None:
         """Keeps the task."""
-        self._begin(task)
         self._tasks.append(task)
 
     def take(self) -> Made:
@@ -91,7 +98,7 @@ class ThreadCrew:
 
     Args:
         workers: What makes batches, each in its thread.
-        begin: Hears of the tasks.
+        begin: Reads ahead.
     """
 
     def __init__(self, workers: Sequence[Worker], begin: Begin = begin_nothing) -> None:
@@ -111,9 +118,12 @@ class ThreadCrew:
         for thread in threads:
             thread.start()
 
+    def begin(self, task: Task, /) -> bool:
+        """Begins to read for a task."""
+        return self._begin(task)
+
     def submit(self, task: Task, /) -> None:
         """Hands the task to the next free thread."""
-        self._begin(task)
         self._tasks.put(task)
 
     def take(self) -> Made:

@@ -17,7 +17,8 @@ class Delivery(Iterator[Any]):
     Args:
         progress: What is left; it notes what the loop gets.
         crew: Who makes the batches.
-        ahead: Batches that are being made or lie finished, at most.
+        ahead: Batches that are being made or lie finished, at most. Where reading ahead is any use,
+            as many again are being read or lie read, so that workers needn't wait for storage.
         in_order: Whether batches come in the order of the epoch; else as soon as they are made.
         turn: Number of the pass, as the monitor counts.
     """
@@ -28,8 +29,10 @@ class Delivery(Iterator[Any]):
         self._progress = progress
         self._crew = crew
         self._in_order = in_order
+        self._lead = ahead
         self._turn = turn
         self._left = progress.remaining()
+        self._coming: deque[Task] = deque()
         self._wanted: deque[int] = deque()
         self._early: dict[int, Made] = {}
         self._closed = self._superseded = False
@@ -61,6 +64,7 @@ class Delivery(Iterator[Any]):
         if not self._closed:
             self._closed = True
             self._early.clear()
+            self._coming.clear()
             self._crew.close()
 
     def supersede(self) -> None:
@@ -95,6 +99,11 @@ class Delivery(Iterator[Any]):
 
     def _submit(self) -> None:
         for number, indices in self._left:
-            self._wanted.append(number)
-            self._crew.submit(Task(self._turn, self._progress.epoch, number, indices))
-            return
+            task = Task(self._turn, self._progress.epoch, number, indices)
+            self._coming.append(task)
+            if not self._crew.begin(task) or len(self._coming) > self._lead:
+                break
+        if self._coming:
+            task = self._coming.popleft()
+            self._wanted.append(task.number)
+            self._crew.submit(task)

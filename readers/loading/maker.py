@@ -86,14 +86,20 @@ class BatchMaker:
         self._begins = isinstance(recipe.source, SupportsReadAhead)
         self._begun: dict[int, Callable[[], list[Any]]] = {}
 
-    def begin(self, task: Task) -> None:
-        """Begins to read what a task needs, where the source does that in the background."""
+    def begin(self, task: Task) -> bool:
+        """Begins to read what a task needs, where the source does that in the background.
+
+        Returns:
+            Whether it has begun.
+        """
         source = self._source
         if self._begins and isinstance(source, SupportsReadAhead):
             with suppress(Exception):  # `make` reads again, and raises it in the batch's turn
                 wait = source.read_ahead(task.indices)
                 if wait is not None:
                     self._begun[task.number] = wait
+                    return True
+        return False
 
     def stop(self) -> None:
         """Ends each `make` that is under way before its next sample, and every later one."""
