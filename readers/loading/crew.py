@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeAlias
 
-from readers.loading.maker import Abandoned, Task
+from readers.loading.maker import Abandoned
+from readers.loading.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Worker(Protocol):
 class Crew(Protocol):
     """Takes tasks and gives what became of them, each once, in the order of completion."""
 
-    def begin(self, task: Task, /) -> bool:
-        """Begins to read for a task that will be submitted; tells whether that is any use."""
+    def begin(self, tasks: Sequence[Task], /) -> bool:
+        """Begins to read for tasks that will be submitted; tells whether that is any use."""
 
     def submit(self, task: Task, /) -> None:
         """Takes a task."""
@@ -50,11 +51,11 @@ class Crew(Protocol):
         """Ends all work and waits for the end. Closing twice is fine."""
 
 
-Begin: TypeAlias = Callable[[Task], bool]
-"""Begins to read for a task, if that is any use."""
+Begin: TypeAlias = Callable[[Sequence[Task]], bool]
+"""Begins to read for some tasks, if that is any use."""
 
 
-def begin_nothing(_task: Task) -> bool:
+def begin_nothing(_tasks: Sequence[Task]) -> bool:
     """Is for workers that read when they make a batch."""
     return False
 
@@ -72,9 +73,9 @@ class InlineCrew:
         self._begin = begin
         self._tasks: deque[Task] = deque()
 
-    def begin(self, task: Task, /) -> bool:
-        """Begins to read for a task."""
-        return self._begin(task)
+    def begin(self, tasks: Sequence[Task], /) -> bool:
+        """Begins to read for some tasks."""
+        return self._begin(tasks)
 
     def submit(self, task: Task, /) -> None:
         """Keeps the task."""
@@ -118,9 +119,9 @@ class ThreadCrew:
         for thread in threads:
             thread.start()
 
-    def begin(self, task: Task, /) -> bool:
-        """Begins to read for a task."""
-        return self._begin(task)
+    def begin(self, tasks: Sequence[Task], /) -> bool:
+        """Begins to read for some tasks."""
+        return self._begin(tasks)
 
     def submit(self, task: Task, /) -> None:
         """Hands the task to the next free thread."""

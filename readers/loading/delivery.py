@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from readers.loading.crew import Crew, Made
-from readers.loading.maker import Task
+from readers.loading.task import Task
 from readers.progress import Progress
 
 
@@ -29,7 +30,7 @@ class Delivery(Iterator[Any]):
         self._progress = progress
         self._crew = crew
         self._in_order = in_order
-        self._lead = ahead
+        self._lead = max(ahead, progress.together)
         self._turn = turn
         self._left = progress.remaining()
         self._coming: deque[Task] = deque()
@@ -98,12 +99,17 @@ class Delivery(Iterator[Any]):
         return self._early.pop(number)
 
     def _submit(self) -> None:
-        for number, indices in self._left:
-            task = Task(self._turn, self._progress.epoch, number, indices)
-            self._coming.append(task)
-            if not self._crew.begin(task) or len(self._coming) > self._lead:
+        while len(self._coming) <= self._lead and (tasks := self._next_tasks()):
+            self._coming += tasks
+            if not self._crew.begin(tasks):
                 break
         if self._coming:
             task = self._coming.popleft()
             self._wanted.append(task.number)
             self._crew.submit(task)
+
+    def _next_tasks(self) -> list[Task]:
+        """Gives the next tasks that are read at once."""
+        epoch, turn = self._progress.epoch, self._turn
+        some = islice(self._left, self._progress.together)
+        return [Task(turn, epoch, number, indices) for number, indices in some]

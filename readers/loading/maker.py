@@ -6,23 +6,26 @@ that the batch took, whatever the number of workers; several batches are made si
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from readers.loading.columns import Columns
 from readers.loading.faults import annotate, annotated
 from readers.loading.output import Output
+from readers.loading.reading import Part, parts_of
 from readers.loading.stopwatch import Clock, ClockSource, Unmeasured
 from readers.loading.structure import map_arrays
+from readers.loading.task import Task
 from readers.loading.transform import Slots, Transform, writer_of
 from readers.monitor.record import UNKNOWN
 from readers.monitor.sample_times import SampleTimes
 from readers.protocols import SupportsReadAhead, SupportsReadMany
 from readers.sample import Sample
-from readers.sampling import Indices
 from readers.span import TRANSFORM
 
 _SHOWN = 8
@@ -39,18 +42,6 @@ class Items(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Any: ...  # noqa: ANN401 - any kind of sample
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A batch to be made."""
-
-    turn: int
-    """Number of the pass, as the monitor counts."""
-    epoch: int
-    number: int
-    """Of the batch in the pass."""
-    indices: Indices
 
 
 class Abandoned(Exception):  # noqa: N818 - no error: nobody wants the batch any longer
@@ -84,10 +75,10 @@ class BatchMaker:
         self._output = output
         self._stopped = False
         self._begins = isinstance(recipe.source, SupportsReadAhead)
-        self._begun: dict[int, Callable[[], list[Any]]] = {}
+        self._begun: dict[int, Part] = {}
 
-    def begin(self, task: Task) -> bool:
-        """Begins to read what a task needs, where the source does that in the background.
+    def begin(self, tasks: Sequence[Task]) -> bool:
+        """Begins to read at once what some tasks need, where the source can in the background.
 
         Returns:
             Whether it has begun.
@@ -95,9 +86,10 @@ class BatchMaker:
         source = self._source
         if self._begins and isinstance(source, SupportsReadAhead):
             with suppress(Exception):  # `make` reads again, and raises it in the batch's turn
-                wait = source.read_ahead(task.indices)
+                every = [task.indices for task in tasks]
+                wait = source.read_ahead(every[0] if len(every) == 1 else np.concatenate(every))
                 if wait is not None:
-                    self._begun[task.number] = wait
+                    self._begun |= parts_of(wait, tasks)
                     return True
         return False
 
@@ -146,8 +138,8 @@ class BatchMaker:
                 self._begins = False  # a sample's own time shows when it is read alone
                 get = source.__getitem__
                 return [times.read(get, int(index), source) for index in task.indices]
-            if wait is not None:
-                return wait()
+            if wait is not None and (items := wait()) is not None:
+                return items
             if isinstance(source, SupportsReadMany):
                 return list(source.read_many(task.indices))
             return [source[int(index)] for index in task.indices]

@@ -6,6 +6,7 @@ import errno
 import gc
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +21,13 @@ import pytest
 from packer.convert import convert
 from packer.options import ConvertOptions
 from readers.access import Access
+from readers.block_shuffle import BlockShuffle
 from readers.dataset import Dataset
-from readers.errors import StorageError
+from readers.errors import CorruptDatasetError, StorageError
 from readers.loader import MonitoredLoader
 from readers.monitor.attach import LoaderMonitor
 from readers.opening import open_dataset
+from readers.permutation import derive_seed
 from readers.requests import Requests
 from readers.sample import Image
 from tests.far_storage import FarStorage, put_far_away
@@ -196,6 +199,7 @@ def test_a_fork_reads_on_with_threads_of_its_own(plain: Path, far: FarStorage) -
 _STUCK = """
 import os, sys, time
 from readers.access import Access
+from readers.block_shuffle import BlockShuffle
 from readers import open_dataset
 dataset = open_dataset(sys.argv[1], access=Access(requests=4, gap=0))
 len(dataset.labels)
@@ -279,6 +283,48 @@ def test_waiting_for_a_read_counts_as_reading(
     records = monitor.recording().batches
     read = sum(record.read * 1e-9 for record in records)
     assert read > _DELAY  # the first batch has nothing to hide behind
+
+
+def test_blocks_are_read_at_once_however_they_are_shuffled(plain: Path, far: FarStorage) -> None:
+    shuffle = BlockShuffle(block=8, buffer=16)
+    far.delay = 0.001
+    access = Access(requests=2, gap=4096)
+    with (
+        open_dataset(plain, access=access) as dataset,
+        MonitoredLoader(
+            dataset, 4, shuffle=shuffle, transform=lambda s: s.key, collate=list, workers=2
+        ) as loader,
+    ):
+        found = list(itertools.chain.from_iterable(loader))
+    assert found != sorted(found)
+    assert sorted(found) == sorted(f"k/{row}" for row in range(_ROWS))
+    assert len(far.reads) <= _ROWS / 4
+
+
+def test_damage_is_told_of_its_own_batch_where_several_are_read_at_once(
+    plain: Path, tmp_path: Path, far: FarStorage
+) -> None:
+    damaged = Path(shutil.copytree(plain, tmp_path / "damaged"))
+    far.delay = 0.001
+    with open_dataset(damaged, access=Access(requests=2)) as dataset:
+        with (damaged / "shard-000000.tar").open("r+b") as shard:
+            shard.seek(int(dataset.index.offsets[5]))
+            shard.write(bytes(8))
+        loader = MonitoredLoader(
+            dataset,
+            4,
+            shuffle=BlockShuffle(block=20, buffer=40),
+            transform=lambda s: s.key,
+            collate=list,
+            workers=1,
+        )
+        order = BlockShuffle(block=20, buffer=40).order(_ROWS, derive_seed(0, 0)).tolist()
+        with loader:
+            batches = iter(loader)
+            for _ in range(order.index(5) // 4):
+                next(batches)
+            with pytest.raises(CorruptDatasetError, match="k/5"):
+                next(batches)
 
 
 def test_jobs_are_begun_in_their_order_and_errors_raised() -> None:
