@@ -15,7 +15,7 @@ from typing_extensions import Self
 from readers.access import AccessOption
 from readers.checksum import BLOCK_SIZE, digest, file_checksum
 from readers.errors import CorruptDatasetError, DatasetNotFoundError, FormatError
-from readers.fetching import Extents, Fetch, make_fetch
+from readers.fetching import Extents, Fetch, bring_near, make_fetch
 from readers.folder import Folder
 from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
@@ -257,6 +257,8 @@ class _Records:
         copy: bool,
         check: Check,
     ) -> None:
+        if folder.storage().kind == "network":
+            bring_near(folder, manifest.index)
         rows = folder.map(manifest.index)
         if check != "never":
             _check_index(rows, manifest, folder.path / INDEX)
