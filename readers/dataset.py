@@ -266,6 +266,7 @@ class _Records:
         self._folder = folder
         self._manifest = manifest
         self._files = tuple(shard.files[0] for shard in manifest.shards)
+        self._sizes = tuple(file.bytes for file in self._files)
         self._access = access
         self._copy = copy
         self._fetch: Fetch | None = None
@@ -305,12 +306,10 @@ class _Records:
         return fetch
 
     def _extents(self, rows: list[int]) -> tuple[Extents, list[int]]:
-        files = self._files
+        sizes, files = self._sizes, len(self._sizes)
         numbers, offsets, lengths, labels = self.index.places(rows)
         for row, number, offset, length in zip(rows, numbers, offsets, lengths, strict=True):
-            if not 0 <= number < len(files) or not (
-                0 <= offset <= offset + length <= files[number].bytes
-            ):
+            if not 0 <= number < files or not 0 <= offset <= offset + length <= sizes[number]:
                 raise self._corrupt(row, "its place lies outside of the shards")
         return Extents(numbers, offsets, lengths), labels
 

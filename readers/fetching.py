@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,16 +29,12 @@ Wait: TypeAlias = Callable[[], list[Image]]
 """Waits for the images of a batch and gives them, in the order asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extents:
+class Extents(NamedTuple):
     """Where the images of a batch lie: file number, offset and length of each, in bytes."""
 
     numbers: Sequence[int]
     offsets: Sequence[int]
     lengths: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
 
 def bring_near(folder: Folder, file: File) -> None:
@@ -127,7 +123,8 @@ def _in_memory(
     if not hasattr(os, "RWF_NOWAIT"):
         return None
     byte = bytearray(1)
-    for place in range(0, len(extents), -(-len(extents) // _LOOKED_AT)):
+    count = len(extents.numbers)
+    for place in range(0, count, -(-count // _LOOKED_AT)):
         file = files[extents.numbers[place]]  # held: another thread may let go of it
         try:
             os.preadv(file.descriptor, [byte], extents.offsets[place], os.RWF_NOWAIT)
@@ -151,18 +148,17 @@ class _FromMaps:
         self._tells = access.requests > 1 and hasattr(os, "posix_fadvise")
 
     def read(self, extents: Extents, /) -> list[Image]:
-        if self._tells and len(extents) > 1 and not _in_memory(self._files, extents):
+        if self._tells and len(extents.numbers) > 1 and not _in_memory(self._files, extents):
             self._tell(extents)
         files, take = self._files, self._take
-        places = zip(extents.numbers, extents.offsets, extents.lengths, strict=True)
+        places = zip(*extents, strict=True)
         return [take(files[number], offset, length) for number, offset, length in places]
 
     def begin(self, extents: Extents, /) -> None:
         """Nothing is gained: what is told of is fetched in the background anyway."""
 
     def _tell(self, extents: Extents) -> None:
-        places = zip(extents.numbers, extents.offsets, extents.lengths, strict=True)
-        for number, offset, length in places:
+        for number, offset, length in zip(*extents, strict=True):
             file = self._files[number]
             os.posix_fadvise(file.descriptor, offset, length, os.POSIX_FADV_WILLNEED)
 
@@ -186,7 +182,7 @@ class _FromFiles:
     def read(self, extents: Extents, /) -> list[Image]:
         if self._is_near(extents):
             files, take = self._files, self._take
-            places = zip(extents.numbers, extents.offsets, extents.lengths, strict=True)
+            places = zip(*extents, strict=True)
             return [take(files[number], offset, length) for number, offset, length in places]
         return self._begin(extents)()
 
@@ -194,12 +190,12 @@ class _FromFiles:
         return None if self._is_near(extents) else self._begin(extents)
 
     def _is_near(self, extents: Extents) -> bool:
-        if self._access.requests == 1 or len(extents) < 2:  # noqa: PLR2004 - nothing to overlap
+        if len(extents.numbers) < 2 or self._access.requests == 1:  # noqa: PLR2004 - nothing to overlap
             return True
         return _in_memory(self._files, extents) is True
 
     def _begin(self, extents: Extents) -> Wait:
-        images: list[Any] = [None] * len(extents)
+        images: list[Any] = [None] * len(extents.numbers)
         jobs = [_Run(self, extents, places, images) for places in self._runs(extents)]
         begun = self._requests.begin(jobs)
 
@@ -236,7 +232,7 @@ class _FromFiles:
         limit = min(max(sum(lengths) // self._access.requests, _LEAST_RUN), _MOST_RUN)
         run: list[int] = []
         number = start = end = -1
-        for place in sorted(range(len(extents)), key=lambda at: (numbers[at], offsets[at])):
+        for place in sorted(range(len(numbers)), key=lambda at: (numbers[at], offsets[at])):
             offset, after = offsets[place], offsets[place] + lengths[place]
             near = numbers[place] == number and offset - end <= self._access.gap
             if run and near and max(after, end) - start <= limit:

@@ -54,11 +54,11 @@ def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mount]:
     there.mkdir()
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        serving = subprocess.Popen([server], stdin=theirs, stdout=theirs)
+        serving = subprocess.Popen([server], stdin=theirs.fileno(), stdout=theirs.fileno())
         mounting = subprocess.Popen(
             ["sshfs", f"server:{here}", str(there), "-f", "-o", "passive"],
-            stdin=ours,
-            stdout=ours,
+            stdin=ours.fileno(),
+            stdout=ours.fileno(),
             stderr=subprocess.PIPE,
         )
     end = time.monotonic() + _WAIT
