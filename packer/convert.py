@@ -24,6 +24,7 @@ from packer.plan import libraries, packing_order
 from packer.progress import Meter, OnProgress
 from packer.protocols import Contents, PackSource, Record, ShardWriter
 from packer.recoding import load_recode
+from packer.tryout import try_out
 from packer.workspace import Workspace
 from readers.checksum import digest_parts
 from readers.durable import write_whole
@@ -83,6 +84,7 @@ def convert(
         meter=Meter(on_progress),
     )
     try:
+        try_out(workspace.path)
         workspace.begin(
             run.plan, options.on_error, resume=options.resume, overwrite=options.overwrite
         )

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from readers.access import Access
 from readers.dataset import Dataset
 from readers.errors import (
     CorruptDatasetError,
@@ -17,11 +18,14 @@ from readers.protocols import Reader, Source, read_many
 from readers.sample import Sample
 
 if TYPE_CHECKING:
+    from readers.block_shuffle import BlockShuffle
     from readers.loader import MonitoredLoader
     from readers.loading.transform import ImageTransform
     from readers.pixel_cache import PixelCache
 
 __all__ = [
+    "Access",
+    "BlockShuffle",
     "CorruptDatasetError",
     "Dataset",
     "DatasetNotFoundError",
@@ -40,6 +44,7 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
+    "BlockShuffle": "readers.block_shuffle",
     "ImageTransform": "readers.loading.transform",
     "MonitoredLoader": "readers.loader",
     "PixelCache": "readers.pixel_cache",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from readers.access import AccessOption
 from readers.checksum import BLOCK_SIZE, digest, file_checksum
 from readers.errors import CorruptDatasetError, DatasetNotFoundError, FormatError
-from readers.extents import CopiedFile, MappedFile, OpenFiles
+from readers.fetching import Extents, Fetch, bring_near, make_fetch
 from readers.folder import Folder
 from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, SEGMENTS, File, Manifest, parse_manifest
 from readers.sample import Image, Pixels, Sample, bytes_of
 from readers.segments import Segments
 from readers.span import reading
+from readers.survey import Survey, survey
 from readers.yuv import Yuv420, yuv_length
 
 Check = Literal["first", "always", "never"]
@@ -36,10 +38,18 @@ class Dataset:
     It never writes and never locks.
     """
 
-    def __init__(self, root: Path, *, copy: bool = True, check: Check = "first") -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        copy: bool = True,
+        check: Check = "first",
+        access: AccessOption = None,
+    ) -> None:
         self._root = root
         self._absolute = root.absolute()
         self._copy = copy
+        self._access = access
         self._check = check
         folder = Folder(root)
         text = _read_manifest(folder)
@@ -73,6 +83,13 @@ class Dataset:
         """The rows of the dataset: keys, sizes, checksums, places."""
         return self._ready().index
 
+    def survey(self) -> Survey:
+        """Says what the dataset lies on, how fast that answers, and how it is read therefore.
+
+        It reads some megabytes in a second at most, unless it has before.
+        """
+        return survey(self._opened(), self._manifest, self._access, copy=self._copy, always=True)
+
     def __len__(self) -> int:
         return self._manifest.samples
 
@@ -100,6 +117,24 @@ class Dataset:
             CorruptDatasetError: The dataset is damaged at one of them.
         """
         return self._ready().read(self.rows(indices))
+
+    def read_ahead(
+        self, indices: Sequence[int] | NDArray[np.int64], /
+    ) -> Callable[[], list[Sample]] | None:
+        """Begins to read samples while the caller does something else.
+
+        Args:
+            indices: Positions of the samples, integers of any kind.
+
+        Returns:
+            What waits for the samples and gives them, and raises, as `read_many` does; None where
+            nothing is gained, because the storage is near. Let go of, it reads no further.
+
+        Raises:
+            IndexError: There is no such sample.
+            CorruptDatasetError: The index is damaged at one of them.
+        """
+        return self._ready().begin(self.rows(indices))
 
     def rows(self, indices: Sequence[int] | NDArray[np.int64], /) -> list[int]:
         """Gives positions as numbers from 0 on.
@@ -144,7 +179,7 @@ class Dataset:
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self._absolute, self._copy, self._check, self._seal)
+        return _reopen, (self._absolute, self._copy, self._check, self._access, self._seal)
 
     def __repr__(self) -> str:
         return f"<{self._manifest.format} dataset {self._root}: {len(self)} samples>"
@@ -157,11 +192,15 @@ class Dataset:
     def _ready(self) -> _Records:
         records = self._records
         if records is None:
-            folder = self._folder
-            if folder is None:
-                raise ValueError(f"{self!r} is closed")
-            records = self._records = _Records(folder, self._manifest, self._copy, self._check)
+            records = self._records = _Records(
+                self._opened(), self._manifest, self._access, copy=self._copy, check=self._check
+            )
         return records
+
+    def _opened(self) -> Folder:
+        if self._folder is None:
+            raise ValueError(f"{self!r} is closed")
+        return self._folder
 
     def _row(self, index: int) -> int:
         samples = len(self)
@@ -172,8 +211,14 @@ class Dataset:
         return row
 
 
-def _reopen(root: Path, copy: bool, check: Check, seal: bytes) -> Dataset:  # noqa: FBT001 - pickle's
-    dataset = Dataset(root, copy=copy, check=check)
+def _reopen(
+    root: Path,
+    copy: bool,  # noqa: FBT001 - pickle's
+    check: Check,
+    access: AccessOption,
+    seal: bytes,
+) -> Dataset:
+    dataset = Dataset(root, copy=copy, check=check, access=access)
     if dataset._seal != seal:  # noqa: SLF001 - the class's own way out of a pickle
         raise FormatError(
             f"{root} was replaced by another dataset since the reader was made; open it anew",
@@ -214,20 +259,30 @@ def _map_checked(folder: Folder, file: File, check: Check) -> memoryview:
 class _Records:
     """What a process has open of a dataset."""
 
-    def __init__(self, folder: Folder, manifest: Manifest, copy: bool, check: Check) -> None:  # noqa: FBT001
+    def __init__(
+        self,
+        folder: Folder,
+        manifest: Manifest,
+        access: AccessOption,
+        *,
+        copy: bool,
+        check: Check,
+    ) -> None:
+        if folder.storage().kind == "network":
+            bring_near(folder, manifest.index)
         rows = _map_checked(folder, manifest.index, check)
         self.index = Index(rows, manifest.samples, folder.path / INDEX)
         self.segments: Segments | None = None
         if manifest.segments is not None:
             lists = _map_checked(folder, manifest.segments, check)
             self.segments = Segments(lists, manifest.samples, folder.path / SEGMENTS)
-        self._root = folder.path
+        self._folder = folder
         self._manifest = manifest
-        self._files = files = tuple(shard.files[0] for shard in manifest.shards)
-        self._open: OpenFiles[CopiedFile] | OpenFiles[MappedFile]
-        self._open = (
-            OpenFiles(folder, files, CopiedFile) if copy else OpenFiles(folder, files, MappedFile)
-        )
+        self._files = tuple(shard.files[0] for shard in manifest.shards)
+        self._sizes = tuple(file.bytes for file in self._files)
+        self._access = access
+        self._copy = copy
+        self._fetch: Fetch | None = None
         self._classes = len(manifest.classes)
         self._has_fields = bool(manifest.fields)
         self._planes = manifest.color == "yuv420"
@@ -235,19 +290,46 @@ class _Records:
         self._checked = bytearray(-(-manifest.samples // 8))
 
     def read(self, rows: list[int]) -> list[Sample]:
-        index, files, opened, segments = self.index, self._files, self._open, self.segments
-        pixels = self._manifest.pixels
-        checks, checked = self._check != "never", self._checked
-        numbers, offsets, lengths, labels = index.places(rows)
-        images: list[Image] = []
+        extents, labels = self._extents(rows)
+        fetch = self._fetch or self._chosen()
         with reading:
-            for row, number, offset, length in zip(rows, numbers, offsets, lengths, strict=True):
-                if not 0 <= number < len(files) or not (
-                    0 <= offset <= offset + length <= files[number].bytes
-                ):
-                    raise self._corrupt(row, "its place lies outside of the shards")
-                file = opened[number]
-                images.append((file.read_array if pixels else file.read)(offset, length))
+            images = fetch.read(extents)
+        return self._samples(rows, labels, images)
+
+    def begin(self, rows: list[int]) -> Callable[[], list[Sample]] | None:
+        fetch = self._fetch or self._chosen()
+        extents, labels = self._extents(rows)
+        wait = fetch.begin(extents)
+        if wait is None:
+            return None
+
+        def finish() -> list[Sample]:
+            with reading:
+                images = wait()
+            return self._samples(rows, labels, images)
+
+        return finish
+
+    def _chosen(self) -> Fetch:
+        """Chooses how to read when that is first done, for it may take a second to find out."""
+        folder, manifest, copy = self._folder, self._manifest, self._copy
+        access = survey(folder, manifest, self._access, copy=copy).choice.access
+        self._fetch = fetch = make_fetch(
+            folder, self._files, access, copy=copy, pixels=manifest.pixels
+        )
+        return fetch
+
+    def _extents(self, rows: list[int]) -> tuple[Extents, list[int]]:
+        sizes, files = self._sizes, len(self._sizes)
+        numbers, offsets, lengths, labels = self.index.places(rows)
+        for row, number, offset, length in zip(rows, numbers, offsets, lengths, strict=True):
+            if not 0 <= number < files or not 0 <= offset <= offset + length <= sizes[number]:
+                raise self._corrupt(row, "its place lies outside of the shards")
+        return Extents(numbers, offsets, lengths), labels
+
+    def _samples(self, rows: list[int], labels: list[int], images: list[Image]) -> list[Sample]:
+        segments = self.segments
+        checks, checked = self._check != "never", self._checked
         samples = []
         for row, label, image in zip(rows, labels, images, strict=True):
             if checks and not checked[row >> 3] >> (row & 7) & 1:
@@ -293,9 +375,9 @@ class _Records:
         shard = self._files[number].name if 0 <= number < len(self._files) else None
         key = self.index.key(row)
         return CorruptDatasetError(
-            f"sample {row} ({key!r}) in {self._root / (shard or INDEX)} at byte {offset} is "
+            f"sample {row} ({key!r}) in {self._folder.path / (shard or INDEX)} at byte {offset} is "
             f"damaged: {reason}; run 'packer verify', then restore the shard or pack again",
-            path=str(self._root),
+            path=str(self._folder.path),
             shard=shard,
             offset=offset,
             key=key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -23,9 +24,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Flushes a directory's entries to the medium."""
+    """Flushes a directory's entries to the medium, where that can be done: over SMB it can't."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}:
+            raise
     finally:
         os.close(descriptor)

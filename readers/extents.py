@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.errors import CorruptDatasetError
+from readers.errors import CorruptDatasetError, StorageError
 from readers.folder import Folder
 from readers.manifest import File
 
@@ -38,26 +38,42 @@ class CopiedFile:
     """
 
     def __init__(self, folder: Folder, file: File) -> None:
-        self._descriptor = folder.open(file)
+        self.descriptor = folder.open(file)
         self._path = folder.path / file.name
 
     def read(self, offset: int, length: int, /) -> bytes:
-        """Reads one extent that lies within the file."""
-        data = read_extent(self._descriptor, offset, length)
+        """Reads one extent that lies within the file.
+
+        Raises:
+            CorruptDatasetError: The file ends before.
+            StorageError: The storage refuses.
+        """
+        try:
+            data = read_extent(self.descriptor, offset, length)
+        except OSError as error:
+            raise self._refused(offset, error) from error
         if len(data) < length:
             raise self._cut(offset, length, len(data))
         return data
 
     def read_array(self, offset: int, length: int, /) -> NDArray[np.uint8]:
-        """Reads one extent into an array of its own, which may be written to."""
+        """Reads one extent into an array of its own, which may be written to; raises likewise."""
         data = np.empty(length, np.uint8)
-        done = os.preadv(self._descriptor, [data.data], offset)
+        try:
+            done = os.preadv(self.descriptor, [data.data], offset)
+        except OSError as error:
+            raise self._refused(offset, error) from error
         if done < length:
-            rest = read_extent(self._descriptor, offset + done, length - done)
-            if done + len(rest) < length:
-                raise self._cut(offset, length, done + len(rest))
-            data[done:] = np.frombuffer(rest, np.uint8)
+            data[done:] = np.frombuffer(self.read(offset + done, length - done), np.uint8)
         return data
+
+    def _refused(self, offset: int, error: OSError) -> StorageError:
+        return StorageError(
+            f"{self._path} can't be read at byte {offset}: {error.strerror}; see to the storage",
+            path=str(self._path),
+            shard=self._path.name,
+            offset=offset,
+        )
 
     def _cut(self, offset: int, length: int, done: int) -> CorruptDatasetError:
         return CorruptDatasetError(
@@ -69,8 +85,8 @@ class CopiedFile:
         )
 
     def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
 
 
 class MappedFile:
@@ -78,6 +94,7 @@ class MappedFile:
 
     def __init__(self, folder: Folder, file: File) -> None:
         self._view = folder.map(file)
+        self.descriptor = folder.open(file)
 
     def read(self, offset: int, length: int, /) -> memoryview:
         """Gives a view of one extent that lies within the file."""
@@ -87,8 +104,15 @@ class MappedFile:
         """Gives a view of one extent as an array, which may not be written to."""
         return np.frombuffer(self._view, np.uint8, length, offset)
 
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
+
 
 OpenFile = TypeVar("OpenFile", CopiedFile, MappedFile)
+
+
+_READAHEADS = {"random": "POSIX_FADV_RANDOM", "sequential": "POSIX_FADV_SEQUENTIAL"}
 
 
 class OpenFiles(Generic[OpenFile]):
@@ -98,8 +122,15 @@ class OpenFiles(Generic[OpenFile]):
     fork could leave locked: of two threads that open one file at once, the later one's stays.
     """
 
-    def __init__(self, folder: Folder, files: tuple[File, ...], kind: type[OpenFile]) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        files: tuple[File, ...],
+        kind: type[OpenFile],
+        readahead: str = "normal",
+    ) -> None:
         self._folder = folder
+        self._advice: int | None = getattr(os, _READAHEADS.get(readahead, ""), None)
         self._files = files
         self._kind: type[OpenFile] = kind
         self._open: dict[int, OpenFile] = {}
@@ -109,6 +140,8 @@ class OpenFiles(Generic[OpenFile]):
         file = self._open.get(number)
         if file is None:
             file = self._open[number] = self._kind(self._folder, self._files[number])
+            if self._advice is not None:
+                os.posix_fadvise(file.descriptor, 0, 0, self._advice)
             for first in tuple(self._open)[: -self._limit]:
                 self._open.pop(first, None)
         return file

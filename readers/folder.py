@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from readers.errors import CorruptDatasetError, DatasetNotFoundError, StorageError
 from readers.manifest import File
+from readers.storage import Storage, storage_beneath
 
 _PIECE = 1 << 20
 
@@ -38,6 +39,10 @@ class Folder:
             raise StorageError(
                 f"{path} can't be opened: {error.strerror}", path=str(path)
             ) from error
+
+    def storage(self) -> Storage:
+        """Says what the directory lies on."""
+        return storage_beneath(self._descriptor)
 
     def open(self, file: File) -> int:
         """Opens a file of the dataset and holds its size against the manifest's.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import weakref
@@ -11,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from typing_extensions import Self
 
+from readers.block_shuffle import BlockShuffle
+from readers.dataset import Dataset
 from readers.errors import OptionError
 from readers.loading.crews import ProcessCrews, ThreadCrews
 from readers.loading.maker import Collate, Items, Recipe
@@ -26,11 +29,14 @@ from readers.monitor.failure import contained
 from readers.monitor.recording import Recording
 from readers.monitor.report import report_text, verdict_text
 from readers.monitor.switch import Switch, read_switch
+from readers.order import suitable_order
 from readers.progress import State
 from readers.sampling import EpochSampling, GivenBatches, Indices, Sampling
 
 WorkerKind: TypeAlias = Literal["thread", "fork", "forkserver", "spawn"]
 """What a worker is: a thread of this process, or a process that is started in that way."""
+
+_log = logging.getLogger(__name__)
 
 _MOST_WORKERS = 8
 _NO_ORDER = (None, False, False, 0, 1)
@@ -69,7 +75,9 @@ class MonitoredLoader:
         worker_kind: Threads suit transforms that release the GIL, as decoding, NumPy and OpenCV do.
             Processes suit those that hold it; their batches come back in shared memory.
         worker_init: Called in each worker process when it starts, with the worker's number.
-        shuffle: Whether each epoch has an order of its own, see `readers.sampling`.
+        shuffle: Whether each epoch has an order of its own, see `readers.sampling`: True shuffles
+            all samples, a `readers.block_shuffle.BlockShuffle` nearly so, but reads far storage in
+            long pieces. "auto" chooses by the storage and the size of samples, and logs what.
         seed: Of the order, and of the random numbers of transforms that take them from
             `readers.draws`, 0 to 2**64 - 1. The latter depend on seed, epoch and sample alone.
         drop_last: Whether a last batch that isn't full is left out.
@@ -104,7 +112,7 @@ class MonitoredLoader:
         workers: int | None = None,
         worker_kind: WorkerKind = "thread",
         worker_init: Callable[[int], None] | None = None,
-        shuffle: bool = False,
+        shuffle: bool | BlockShuffle | Literal["auto"] = False,
         seed: int = 0,
         drop_last: bool = False,
         prefetch: int = 2,
@@ -120,7 +128,7 @@ class MonitoredLoader:
             sampling: Sampling = EpochSampling(
                 samples=len(source),
                 batch_size=batch_size or 0,
-                shuffle=shuffle,
+                shuffle=_chosen_order(source) if shuffle == "auto" else shuffle,
                 seed=seed,
                 rank=rank,
                 world_size=world_size,
@@ -230,6 +238,14 @@ class MonitoredLoader:
         /,
     ) -> None:
         self.close()
+
+
+def _chosen_order(source: Items) -> bool | BlockShuffle:
+    if not isinstance(source, Dataset):
+        return True
+    order = suitable_order(source)
+    _log.warning("%s: %s", source.root, order.reason)
+    return order.shuffle or True
 
 
 @contained

@@ -64,6 +64,11 @@ class Progress:
         return cls(sampling, epoch, position, frozenset(beyond))
 
     @property
+    def together(self) -> int:
+        """Batches that are best read at once."""
+        return self._sampling.together
+
+    @property
     def done(self) -> bool:
         """Whether everything has been delivered; unknown counts as not."""
         return self._count is not None and self._first >= self._count

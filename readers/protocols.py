@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
@@ -38,6 +38,20 @@ class SupportsReadMany(Protocol):
 
     def read_many(self, indices: Sequence[int] | NDArray[np.int64], /) -> list[Sample]:
         """Reads samples, in the order asked; repeats are allowed."""
+
+
+@runtime_checkable
+class SupportsReadAhead(Protocol):
+    """A source that fetches samples while something else is done."""
+
+    def read_ahead(
+        self, indices: Sequence[int] | NDArray[np.int64], /
+    ) -> Callable[[], list[Sample]] | None:
+        """Begins to read samples.
+
+        Returns:
+            What waits for them and gives them as `read_many` does; None where nothing is gained.
+        """
 
 
 @runtime_checkable

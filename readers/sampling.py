@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.block_shuffle import BlockShuffle
 from readers.errors import OptionError
 from readers.permutation import derive_seed, permutation
+
+_BLOCKS = 2
+"""Stands for a block shuffle, where 1 stands for a full one."""
 
 Indices: TypeAlias = Sequence[int] | NDArray[np.int64]
 
@@ -27,6 +31,10 @@ class Sampling(Protocol):
     def identity(self) -> dict[str, int]:
         """What must be equal for a position to mean the same samples."""
 
+    @property
+    def together(self) -> int:
+        """Batches that are best read at once."""
+
     def count(self, position: int = 0) -> int | None:
         """Gives the number of batches from a position to the end; None if it isn't known."""
 
@@ -38,10 +46,10 @@ class Sampling(Protocol):
 class EpochSampling:
     """Each sample once an epoch, in order or shuffled, split evenly over ranks.
 
-    The epoch has one order, which all ranks share: the dataset's, or `permutation` of a seed that
-    `derive_seed` makes for the epoch. Rank r of W takes places r, r + W, r + 2 W …, so after any
-    number of steps all ranks together have taken the start of that order, and training may go on
-    there with another number of ranks or another batch size.
+    The epoch has one order, which all ranks share: the dataset's, or one of a seed that
+    `derive_seed` makes for the epoch: `permutation`, or that of a `BlockShuffle`. Rank r of W takes
+    places r, r + W, r + 2 W …, so after any number of steps all ranks together have taken the start
+    of that order, and training may go on there with another number of ranks or another batch size.
 
     Every rank gets the same number of samples and batches. Where the samples don't divide by the
     ranks, the order is filled up with samples from its own start, at most W - 1 of them; with
@@ -50,7 +58,7 @@ class EpochSampling:
 
     samples: int
     batch_size: int
-    shuffle: bool = False
+    shuffle: bool | BlockShuffle = False
     seed: int = 0
     rank: int = 0
     world_size: int = 1
@@ -74,7 +82,20 @@ class EpochSampling:
     @property
     def identity(self) -> dict[str, int]:
         """What must be equal for a position to mean the same samples."""
-        return {"samples": self.samples, "shuffle": int(self.shuffle), "seed": self.seed}
+        blocks = self.shuffle if isinstance(self.shuffle, BlockShuffle) else None
+        return {
+            "samples": self.samples,
+            "shuffle": int(bool(self.shuffle)) if blocks is None else _BLOCKS,
+            "seed": self.seed,
+            **({} if blocks is None else asdict(blocks)),
+        }
+
+    @property
+    def together(self) -> int:
+        """Batches whose samples lie in the same blocks."""
+        if not isinstance(self.shuffle, BlockShuffle):
+            return 1
+        return max(1, self.shuffle.buffer // self.stride)
 
     def count(self, position: int = 0) -> int:
         """Gives the number of batches of a rank from a position in the order to its end."""
@@ -93,12 +114,17 @@ class EpochSampling:
         """
         if self.samples == 0:
             return
-        order = permutation(self.samples, derive_seed(self.seed, epoch)) if self.shuffle else None
+        order = self._order(derive_seed(self.seed, epoch))
         mine = self._count_samples(position)
         for start in range(0, self.count(position) * self.batch_size, self.batch_size):
             steps = np.arange(start, min(start + self.batch_size, mine), dtype=np.int64)
             places = (position + self.rank + steps * self.world_size) % self.samples
             yield places if order is None else order[places]
+
+    def _order(self, seed: int) -> NDArray[np.int64] | None:
+        if isinstance(self.shuffle, BlockShuffle):
+            return self.shuffle.order(self.samples, seed)
+        return permutation(self.samples, seed) if self.shuffle else None
 
     def _count_samples(self, position: int) -> int:
         left = max(0, self.samples - position)
@@ -139,6 +165,11 @@ class GivenBatches:
     def identity(self) -> dict[str, int]:
         """Nothing is known of the batches."""
         return {}
+
+    @property
+    def together(self) -> int:
+        """Nothing is known of the batches."""
+        return 1
 
     def count(self, position: int = 0) -> int | None:
         """Gives the number of batches from a position to the end; None if it isn't known."""

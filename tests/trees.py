@@ -18,6 +18,7 @@ from packer.image_policy import Decode, ImagePolicy, Keep, Region, policy_name
 from packer.protocols import SourceReport
 from packer.recoding import load_recode
 from readers.decode import decode
+from readers.errors import NotRecodableError
 from readers.registry import FORMATS, FormatEntry
 from readers.sample import JsonValue, Sample
 from readers.yuv import Color
@@ -119,7 +120,10 @@ class Packing:
     def stored(self, data: bytes) -> bytes:
         """Gives the bytes that are to be stored of an image."""
         if self.region:
-            return load_recode()(data, max_pixels=None).jpeg
+            try:
+                return load_recode()(data, max_pixels=None).jpeg
+            except NotRecodableError:
+                return data
         return decode(data).tobytes() if self.pixels else data
 
     def __str__(self) -> str:

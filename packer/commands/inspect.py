@@ -10,6 +10,7 @@ import click
 import numpy as np
 from PIL import Image as PillowImage
 
+from packer.commands.order import order_facts
 from packer.commands.parameters import as_json, place
 from packer.image_policy import from_json, policy_name
 from packer.recode.markers import Markers
@@ -17,7 +18,9 @@ from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
 from readers.opening import open_dataset
 from readers.sample import Image, JsonValue, Sample, as_rgb, is_encoded
+from readers.survey import Survey
 
+_BATCH = 64
 _CLASSES_SHOWN = 8
 
 
@@ -30,9 +33,30 @@ _CLASSES_SHOWN = 8
     help="Write the image to this file: a file's bytes as they are, pixels as PNG or npy.",
 )
 @click.option("--ledger", is_flag=True, help="List the files that were left out, kept or noted.")
+@click.option(
+    "--order",
+    is_flag=True,
+    help="Tell which shuffle suits the storage, and how well each mixes the samples.",
+)
+@click.option(
+    "--block", type=click.IntRange(min=1), help="--order: samples of a block, of a shuffle to try."
+)
+@click.option("--buffer", type=click.IntRange(min=1), help="--order: samples shuffled together.")
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=_BATCH, show_default=True, help="--order."
+)
 @as_json
 def inspect(
-    dataset: Path, index: int | None, *, save: Path | None, ledger: bool, as_json: bool
+    dataset: Path,
+    index: int | None,
+    *,
+    save: Path | None,
+    ledger: bool,
+    order: bool,
+    block: int | None,
+    buffer: int | None,
+    batch_size: int,
+    as_json: bool,
 ) -> None:
     """Describe DATASET, or its sample number INDEX (negative: from the end)."""
     with open_dataset(dataset) as opened:
@@ -40,6 +64,8 @@ def inspect(
             if save is not None:
                 raise click.UsageError("--save needs an INDEX")
             facts = _dataset_facts(opened)
+            if order:
+                facts |= order_facts(opened, block, buffer, batch_size)
         else:
             try:
                 facts = _sample_facts(opened, index, save)
@@ -51,8 +77,9 @@ def inspect(
             facts["ledger"] = [asdict(entry) for entry in entries]
         click.echo(json.dumps(facts, indent=1))
         return
+    facts.pop("measured", None)  # which "because" says in words
     for name, value in facts.items():
-        click.echo(f"{name:14}{_shown(value)}")
+        click.echo(f"{name:13} {_shown(value)}")
     for entry in entries:
         click.echo(f"  {entry.action}: {entry.path!r}: {entry.reason}")
 
@@ -84,6 +111,7 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
         "source": dict(manifest.source),
         "ledger": actions,
         "packed by": f"dataset-packer {manifest.packer_version}",
+        **_storage_facts(dataset.survey()),
     }
 
 
@@ -99,6 +127,18 @@ def _restarts(sample: Sample) -> dict[str, JsonValue]:
     markers = Markers(sample.image)
     markers.next_scan()
     return {"segments": len(sample.segments), "MCUs each": markers.interval}
+
+
+def _storage_facts(survey: Survey) -> dict[str, JsonValue]:
+    access = survey.choice.access
+    facts: dict[str, JsonValue] = {
+        "storage": survey.storage.describe(),
+        "access": {name: value for name, value in asdict(access).items() if value is not None},
+        "because": survey.choice.reason,
+    }
+    if survey.probe is not None:
+        facts["measured"] = asdict(survey.probe)
+    return facts
 
 
 def _stored(dataset: Dataset) -> str:
@@ -155,6 +195,8 @@ def _shown(value: JsonValue) -> str:
         return f"{len(value)}: {shown}{' …' if len(value) > _CLASSES_SHOWN else ''}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, float):
+        return f"{value:.3g}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)

@@ -6,13 +6,14 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from readers.loading.maker import Abandoned, Task
+from readers.loading.maker import Abandoned
+from readers.loading.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,9 @@ class Worker(Protocol):
 class Crew(Protocol):
     """Takes tasks and gives what became of them, each once, in the order of completion."""
 
+    def begin(self, tasks: Sequence[Task], /) -> bool:
+        """Begins to read for tasks that will be submitted; tells whether that is any use."""
+
     def submit(self, task: Task, /) -> None:
         """Takes a task."""
 
@@ -47,12 +51,31 @@ class Crew(Protocol):
         """Ends all work and waits for the end. Closing twice is fine."""
 
 
-class InlineCrew:
-    """The loop makes each batch itself when it asks for it."""
+Begin: TypeAlias = Callable[[Sequence[Task]], bool]
+"""Begins to read for some tasks, if that is any use."""
 
-    def __init__(self, worker: Worker) -> None:
+
+def begin_nothing(_tasks: Sequence[Task]) -> bool:
+    """Is for workers that read when they make a batch."""
+    return False
+
+
+class InlineCrew:
+    """The loop makes each batch itself when it asks for it.
+
+    Args:
+        worker: What makes them.
+        begin: Reads ahead.
+    """
+
+    def __init__(self, worker: Worker, begin: Begin = begin_nothing) -> None:
         self._worker = worker
+        self._begin = begin
         self._tasks: deque[Task] = deque()
+
+    def begin(self, tasks: Sequence[Task], /) -> bool:
+        """Begins to read for some tasks."""
+        return self._begin(tasks)
 
     def submit(self, task: Task, /) -> None:
         """Keeps the task."""
@@ -73,9 +96,14 @@ class ThreadCrew:
 
     The threads don't know this object, so that it ends them when nobody holds it any longer, at the
     latest when the interpreter exits.
+
+    Args:
+        workers: What makes batches, each in its thread.
+        begin: Reads ahead.
     """
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
+    def __init__(self, workers: Sequence[Worker], begin: Begin = begin_nothing) -> None:
+        self._begin = begin
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._results: SimpleQueue[Made] = SimpleQueue()
         threads = [
@@ -90,6 +118,10 @@ class ThreadCrew:
         self.close = weakref.finalize(self, _end, os.getpid(), self._tasks, workers, threads)
         for thread in threads:
             thread.start()
+
+    def begin(self, tasks: Sequence[Task], /) -> bool:
+        """Begins to read for some tasks."""
+        return self._begin(tasks)
 
     def submit(self, task: Task, /) -> None:
         """Hands the task to the next free thread."""

@@ -29,8 +29,9 @@ class ThreadCrews:
         """Starts the workers of a pass; without any, the loop makes the batches."""
         maker = BatchMaker(self._recipe, self._output)
         if workers == 0:
-            return InlineCrew(LocalWorker(maker, clocks(UNKNOWN)))
-        return ThreadCrew([LocalWorker(maker, clocks(number)) for number in range(workers)])
+            return InlineCrew(LocalWorker(maker, clocks(UNKNOWN)), maker.begin)
+        crew = [LocalWorker(maker, clocks(number)) for number in range(workers)]
+        return ThreadCrew(crew, maker.begin)
 
     def close(self) -> None:
         """Nothing stays from pass to pass."""

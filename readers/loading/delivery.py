@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from readers.loading.crew import Crew, Made
-from readers.loading.maker import Task
+from readers.loading.task import Task
 from readers.progress import Progress
 
 
@@ -17,7 +18,8 @@ class Delivery(Iterator[Any]):
     Args:
         progress: What is left; it notes what the loop gets.
         crew: Who makes the batches.
-        ahead: Batches that are being made or lie finished, at most.
+        ahead: Batches that are being made or lie finished, at most. Where reading ahead is any use,
+            as many again are being read or lie read, so that workers needn't wait for storage.
         in_order: Whether batches come in the order of the epoch; else as soon as they are made.
         turn: Number of the pass, as the monitor counts.
     """
@@ -28,8 +30,10 @@ class Delivery(Iterator[Any]):
         self._progress = progress
         self._crew = crew
         self._in_order = in_order
+        self._lead = max(ahead, progress.together)
         self._turn = turn
         self._left = progress.remaining()
+        self._coming: deque[Task] = deque()
         self._wanted: deque[int] = deque()
         self._early: dict[int, Made] = {}
         self._closed = self._superseded = False
@@ -61,6 +65,7 @@ class Delivery(Iterator[Any]):
         if not self._closed:
             self._closed = True
             self._early.clear()
+            self._coming.clear()
             self._crew.close()
 
     def supersede(self) -> None:
@@ -94,7 +99,17 @@ class Delivery(Iterator[Any]):
         return self._early.pop(number)
 
     def _submit(self) -> None:
-        for number, indices in self._left:
-            self._wanted.append(number)
-            self._crew.submit(Task(self._turn, self._progress.epoch, number, indices))
-            return
+        while len(self._coming) <= self._lead and (tasks := self._next_tasks()):
+            self._coming += tasks
+            if not self._crew.begin(tasks):
+                break
+        if self._coming:
+            task = self._coming.popleft()
+            self._wanted.append(task.number)
+            self._crew.submit(task)
+
+    def _next_tasks(self) -> list[Task]:
+        """Gives the next tasks that are read at once."""
+        epoch, turn = self._progress.epoch, self._turn
+        some = islice(self._left, self._progress.together)
+        return [Task(turn, epoch, number, indices) for number, indices in some]

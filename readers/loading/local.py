@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from readers.loading.maker import BatchMaker, Task
+from readers.loading.maker import BatchMaker
 from readers.loading.stopwatch import ClockSource
+from readers.loading.task import Task
 
 
 class LocalWorker:

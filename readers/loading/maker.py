@@ -6,25 +6,29 @@ that the batch took, whatever the number of workers; several batches are made si
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from readers.draws import begin_sample
 from readers.loading.columns import Columns
 from readers.loading.faults import annotate, annotated
 from readers.loading.output import Output
+from readers.loading.reading import Part, parts_of
 from readers.loading.stopwatch import Clock, ClockSource, Unmeasured
 from readers.loading.structure import map_arrays
+from readers.loading.task import Task
 from readers.loading.transform import Slots, Transform, writer_of
 from readers.monitor.record import UNKNOWN
 from readers.monitor.sample_times import SampleTimes
 from readers.permutation import derive_seed
-from readers.protocols import SupportsReadMany
+from readers.protocols import SupportsReadAhead, SupportsReadMany
 from readers.sample import Sample
-from readers.sampling import Indices
 from readers.span import TRANSFORM
 
 _SHOWN = 8
@@ -41,18 +45,6 @@ class Items(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Any: ...  # noqa: ANN401 - any kind of sample
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A batch to be made."""
-
-    turn: int
-    """Number of the pass, as the monitor counts."""
-    epoch: int
-    number: int
-    """Of the batch in the pass."""
-    indices: Indices
 
 
 class Abandoned(Exception):  # noqa: N818 - no error: nobody wants the batch any longer
@@ -92,10 +84,29 @@ class BatchMaker:
         self._writes_into = writer_of(recipe.transform)
         self._output = output
         self._stopped = False
+        self._begins = isinstance(recipe.source, SupportsReadAhead)
+        self._begun: dict[int, Part] = {}
+
+    def begin(self, tasks: Sequence[Task]) -> bool:
+        """Begins to read at once what some tasks need, where the source can in the background.
+
+        Returns:
+            Whether it has begun.
+        """
+        source = self._source
+        if self._begins and isinstance(source, SupportsReadAhead):
+            with suppress(Exception):  # `make` reads again, and raises it in the batch's turn
+                every = [task.indices for task in tasks]
+                wait = source.read_ahead(every[0] if len(every) == 1 else np.concatenate(every))
+                if wait is not None:
+                    self._begun |= parts_of(wait, tasks)
+                    return True
+        return False
 
     def stop(self) -> None:
         """Ends each `make` that is under way before its next sample, and every later one."""
         self._stopped = True
+        self._begun.clear()
 
     def make(self, task: Task, clocks: ClockSource) -> object:
         """Makes a batch.
@@ -134,10 +145,14 @@ class BatchMaker:
 
     def _read(self, task: Task, times: SampleTimes | None) -> list[Any]:
         source = self._source
+        wait = self._begun.pop(task.number, None)
         with annotated(lambda: f"while reading {name_batch(task)}"):
             if times is not None:
+                self._begins = False  # a sample's own time shows when it is read alone
                 get = source.__getitem__
                 return [times.read(get, int(index), source) for index in task.indices]
+            if wait is not None and (items := wait()) is not None:
+                return items
             if isinstance(source, SupportsReadMany):
                 return list(source.read_many(task.indices))
             return [source[int(index)] for index in task.indices]

@@ -11,13 +11,14 @@ from multiprocessing.process import BaseProcess
 
 from readers.errors import WorkerDiedError
 from readers.loading.faults import describe_exit
-from readers.loading.maker import Abandoned, Task, name_batch
+from readers.loading.maker import Abandoned, name_batch
 from readers.loading.memory import receive_batch
 from readers.loading.output import Output
 from readers.loading.serving import LOOK_AFTER, Failure, Job, serve
 from readers.loading.start_method import Context
 from readers.loading.stopwatch import ClockSources
 from readers.loading.structure import map_arrays
+from readers.loading.task import Task
 
 _GRACE = 5.0
 """Seconds for a process that was asked to end."""

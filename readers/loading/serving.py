@@ -17,9 +17,10 @@ from types import FrameType
 import numpy as np
 
 from readers.loading.faults import annotate
-from readers.loading.maker import BatchMaker, Recipe, Task
+from readers.loading.maker import BatchMaker, Recipe
 from readers.loading.memory import SharedOutput, send_batch
 from readers.loading.stopwatch import ClockSource
+from readers.loading.task import Task
 from readers.permutation import derive_seed
 
 LOOK_AFTER = 2.0

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.block_shuffle import BlockShuffle
 from readers.errors import OptionError
 from readers.permutation import permutation
 from readers.progress import Progress
 from readers.sampling import EpochSampling, GivenBatches, Sampling
+from readers.shuffle_quality import shuffle_quality
 
 _SHAPES = st.tuples(
     st.integers(0, 300),  # samples
@@ -191,3 +193,66 @@ def test_given_batches_are_told_the_epoch_and_skipped() -> None:
 def test_senseless_options_are_named(options: dict[str, int], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         EpochSampling(samples=10, **options)  # type: ignore[arg-type]
+
+
+_BLOCKS = st.tuples(st.integers(0, 500), st.integers(1, 40), st.integers(1, 8), st.integers(0, 9))
+
+
+@settings(deadline=None, max_examples=200)
+@given(_BLOCKS)
+def test_a_block_shuffle_is_an_order_of_all_samples_of_whole_blocks(
+    shape: tuple[int, int, int, int],
+) -> None:
+    samples, block, blocks, seed = shape
+    shuffle = BlockShuffle(block=block, buffer=block * blocks)
+    order = shuffle.order(samples, seed)
+    assert sorted(order.tolist()) == list(range(samples))
+    assert shuffle.order(samples, seed).tolist() == order.tolist()
+    if samples % block == 0:
+        for start in range(0, samples, shuffle.buffer):
+            rows = set(order[start : start + shuffle.buffer].tolist())
+            assert {row // block * block + n for row in rows for n in range(block)} == rows
+
+
+def test_a_block_shuffle_resumes_with_other_batches_and_ranks_and_refuses_another_order() -> None:
+    shuffle = BlockShuffle(block=8, buffer=64)
+    sampling = EpochSampling(samples=300, batch_size=10, shuffle=shuffle, seed=1)
+    whole = _flat(_batches(sampling, epoch=4))
+    progress = Progress(sampling, 4)
+    for number in range(7):
+        progress.deliver(number)
+    state = json.loads(json.dumps(progress.state()))
+    other = EpochSampling(samples=300, batch_size=5, shuffle=shuffle, seed=1, world_size=2)
+    resumed = Progress.restore(other, state)
+    assert _flat([list(map(int, batch)) for _, batch in resumed.remaining()]) == whole[70::2]
+    assert _flat(_batches(sampling, epoch=5)) != whole
+    for unlike in (True, BlockShuffle(block=4, buffer=64)):
+        with pytest.raises(OptionError):
+            Progress.restore(
+                EpochSampling(samples=300, batch_size=10, shuffle=unlike, seed=1), state
+            )
+
+
+def test_the_quality_of_a_shuffle_is_that_of_a_full_one_with_a_large_buffer_only() -> None:
+    labels = np.repeat(np.arange(50, dtype=np.int32), 200)
+    full = shuffle_quality(permutation(10_000, 5), labels, 64)
+    none = shuffle_quality(np.arange(10_000), labels, 64)
+    small = shuffle_quality(BlockShuffle(block=50, buffer=100).order(10_000, 5), labels, 64)
+    large = shuffle_quality(BlockShuffle(block=50, buffer=5000).order(10_000, 5), labels, 64)
+    for figure in (full.displacement, full.parting, full.classes):
+        assert figure == pytest.approx(1, abs=0.05)
+    assert none.displacement == 0
+    assert none.parting < 0.001
+    assert none.classes is not None
+    assert small.classes is not None
+    assert large.classes is not None
+    assert none.classes < small.classes < 0.2
+    assert large.classes > 0.9
+    assert small.parting < 0.05 < large.parting
+    assert shuffle_quality(np.arange(0), None, 64).classes is None
+
+
+@pytest.mark.parametrize(("block", "buffer"), [(0, 5), (6, 5), (-1, -1)])
+def test_what_is_no_block_shuffle_is_refused(block: int, buffer: int) -> None:
+    with pytest.raises(OptionError):
+        BlockShuffle(block=block, buffer=buffer)
