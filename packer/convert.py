@@ -170,8 +170,8 @@ class _Run:
         self._contents = Contents(
             pixels=gives_pixels(policy) or (source.pixels and isinstance(policy, Keep)),
             shape=_shape(policy, source),
-            labelled=bool(source.classes),
-            extra=bool(source.fields),
+            classes=source.classes,
+            fields=source.fields,
         )
         self.plan = plan_of(source, format=entry.name, options=options)
 

@@ -102,9 +102,20 @@ class Contents:
     """Whether images are pixels rather than encoded files."""
     shape: tuple[int, int, int] | None
     """(height, width, 3) where all images are pixels of one size."""
-    labelled: bool
-    extra: bool
-    """Whether there are extra fields."""
+    classes: tuple[str, ...]
+    """Names of the classes in the order of their labels; empty without labels."""
+    fields: Mapping[str, str]
+    """Type of each extra field by name: `bool`, `int`, `float`, `string` or `json`."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels."""
+        return bool(self.classes)
+
+    @property
+    def extra(self) -> bool:
+        """Whether there are extra fields."""
+        return bool(self.fields)
 
 
 class ShardWriter(Protocol):

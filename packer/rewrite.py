@@ -40,8 +40,8 @@ def first_difference(dataset: Dataset, file: File) -> int | None:
     contents = Contents(
         pixels=manifest.pixels,
         shape=manifest.shape,
-        labelled=bool(manifest.classes),
-        extra=bool(manifest.fields),
+        classes=manifest.classes,
+        fields=manifest.fields,
     )
     try:
         make = cast("type[ShardWriter]", load(entry, entry.writer))

@@ -102,6 +102,23 @@ else:
 """,
     ),
     FormatEntry(
+        name="tfrecord",
+        summary="tf.train.Example records, with checksums and index files; for TensorFlow and DALI",
+        layout="readers.layout.tfrecord",
+        writer="packer.formats.tfrecord:TfrecordShardWriter",
+        version=1,
+        encoded=True,
+        pixels=False,
+        shard_size=1_000_000_000,
+        extra="tfrecord",
+        needs=("crc32c",),
+        stock="""\
+import tfrecord
+examples = tfrecord.tfrecord_loader(shard, None, {"image/encoded": "byte"})
+image = next(iter(examples))["image/encoded"]
+""",
+    ),
+    FormatEntry(
         name="webdataset",
         summary="tar shards, streamed or read at random; the choice for networks and buckets",
         layout="readers.layout.webdataset",

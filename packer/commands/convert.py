@@ -51,7 +51,8 @@ from readers.sample import JsonValue
 @click.option(
     "--shard-size",
     type=ByteSize(),
-    help="Begin a new shard at this size, like 500MB.  [webdataset 1GB, others one shard]",
+    help="Begin a new shard at this size, like 500MB.  [parquet, tfrecord, webdataset 1GB, others "
+    "one shard]",
 )
 @click.option(
     "--shard-samples",
