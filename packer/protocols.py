@@ -34,7 +34,10 @@ class PackSource(Source, Protocol):
 
     @property
     def kind(self) -> str:
-        """What it is, as the manifest records it: `folder`, `list`, `webdataset` or `dataset`."""
+        """What it is, as the manifest records it.
+
+        `folder`, `list`, `webdataset`, `tfrecord`, `parquet`, `arrow` or `dataset`.
+        """
 
     @property
     def fields(self) -> Mapping[str, str]:
