@@ -15,6 +15,9 @@ are. A column without nulls in a batch has no validity bits there. Images are on
 the data of `image.bytes`, so each is contiguous. A new record batch begins where the bytes of the
 samples would exceed 16 MiB, and after 65,536 samples, so no 32-bit offset overflows: a batch with
 more holds a single image. Nothing is compressed, and there are no dictionaries.
+
+The dataset's own `index.arrow` lies beside the shards and is a table of its own: give other tools
+`shard-*.arrow`.
 """
 
 from __future__ import annotations
