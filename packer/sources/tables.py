@@ -188,10 +188,12 @@ class ArrowTable:
         parts = len(self._messages) if self._file is None else self._file.num_record_batches
         for number in range(parts):
             batch = self._batch(number)
-            kept = [name for name in batch.schema.names if name != columns.image]
-            rows = batch.select([name for name in kept if name in columns.others])
+            names = [name for name in columns.others if name in batch.schema.names]
+            arrays = [batch.column(name) for name in names]
             if columns.nested and (path := _inner_path(batch.column(columns.image))) is not None:
-                rows = rows.append_column(columns.image, path)
+                names.append(columns.image)
+                arrays.append(path)
+            rows = pa.RecordBatch.from_arrays(arrays, names=names)
             if not rows.num_columns:
                 yield from ((number, part) for part in _empty_rows(batch.num_rows))
                 continue

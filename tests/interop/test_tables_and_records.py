@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -157,14 +158,81 @@ def test_parts_of_any_size_hold_the_same(
         assert [sample.image for sample in dataset] == [s.image for s in samples]
 
 
-def test_an_offset_index_finds_the_page_of_a_row(tmp_path: Path) -> None:
-    files = _packed(tmp_path, "parquet")
-    for file in files:
-        metadata = pq.read_metadata(file)
-        for number in range(metadata.num_columns):
-            assert metadata.row_group(0).column(number).has_offset_index
-            assert metadata.row_group(0).column(number).compression == "UNCOMPRESSED"
-            assert not metadata.row_group(0).column(number).has_dictionary_page
+class _Thrift:
+    """Parses any struct of the compact protocol: values by the numbers of their fields."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+
+    def byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def number(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def value(self, kind: int) -> Any:  # noqa: ANN401 - whatever is there
+        if kind in {1, 2}:
+            return kind == 1
+        if kind in {5, 6}:
+            value = self.number()
+            return (value >> 1) ^ -(value & 1)
+        if kind == 8:
+            size = self.number()
+            self.at += size
+            return self.data[self.at - size : self.at]
+        if kind == 9:
+            head = self.byte()
+            size = head >> 4 if head >> 4 < 15 else self.number()
+            return [self.value(head & 15) for _ in range(size)]
+        assert kind == 12
+        return self.struct()
+
+    def struct(self) -> dict[int, Any]:
+        fields, number = {}, 0
+        while head := self.byte():
+            number += head >> 4
+            fields[number] = self.value(head & 15)
+        return fields
+
+
+def test_the_offset_index_finds_the_page_of_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "PAGE_BYTES", 3000)
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 80_000)
+    samples = iter(_SAMPLES)
+    pages = 0
+    for file in _packed(tmp_path, "parquet"):
+        data = Path(file).read_bytes()
+        footer = _Thrift(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little")).struct()
+        for group in footer[4]:
+            for chunk in group[1]:
+                index = _Thrift(data, chunk[4])
+                places = index.struct()[1]
+                assert index.at == chunk[4] + chunk[5]
+                assert places[0][1] == chunk[3][9]
+                assert sum(place[2] for place in places) == chunk[3][7]
+                rows = [place[3] for place in places] + [group[3]]
+                for place, first, last in zip(places, rows, rows[1:], strict=False):
+                    page = _Thrift(data, place[1])
+                    head = page.struct()
+                    assert head[5][1] == last - first
+                    assert page.at + head[3] == place[1] + place[2]
+                    if chunk[3][3] == [b"image", b"bytes"]:
+                        pages += 1
+                        for _ in range(last - first):
+                            sample = image_bytes(next(samples))
+                            assert sample in data[place[1] : place[1] + place[2]]
+    assert next(samples, None) is None
+    assert pages > 6
 
 
 @_TABLES
