@@ -119,8 +119,8 @@ def convert(
     """Pack SOURCE into a dataset at DESTINATION.
 
     SOURCE is a folder of images (a sub-folder a class, or flat), a CSV, TSV or JSONL list of
-    paths, WebDataset tars, or a packed dataset. A folder that holds splits, such as train/ and
-    val/, gives one dataset a split, with the same class numbers.
+    paths, WebDataset tars, TFRecord, Parquet or Arrow files, or a packed dataset. A folder that
+    holds splits, such as train/ and val/, gives one dataset a split, with the same class numbers.
 
     Stopped in the middle, the same command goes on where it was.
     """

@@ -108,11 +108,9 @@ class ContainedSource:
         if not self._named:
             findings.note(path.name, "names repeat, so samples are named by their rows", used=True)
         self.fields: Mapping[str, str] = types.settle()
-        names = container.class_names()
-        known = tuple(names) if isinstance(names, Sequence) and names else None
-        self.classes, self._labels = labels.settle(classes or known, self._where)
-        if isinstance(names, Mapping) and classes is None:
-            self.classes = _renamed(self.classes, names)
+        self.classes, self._labels = labels.settle(classes, self._where)
+        if classes is None and self.classes:
+            self.classes = self._named_classes(container.class_names())
         if classes and not self.classes:
             findings.note(path.name, "has no labels", used=True)
         self.report = findings.report()
@@ -161,6 +159,18 @@ class ContainedSource:
     def path(self, index: int) -> str:
         """Gives the path that the sample had before, or else its file and row."""
         return self._path(*self._row(index))
+
+    def _named_classes(self, names: Sequence[str] | Mapping[int, str]) -> tuple[str, ...]:
+        """Puts the names that the files say in the place of numbers."""
+        if isinstance(names, Mapping):
+            return _renamed(self.classes, names)
+        if names and len(self.classes) > len(names):
+            first = int(np.argmax(self._labels >= len(names)))
+            raise SourceError(
+                f"{self._where(first)}: the label {self._labels[first]} is none of the "
+                f"{len(names)} classes that the files name"
+            )
+        return tuple(names) or self.classes
 
     def _row(self, index: int) -> tuple[int, int, Found]:
         number, row, place, *values = json.loads(self._rows[index])

@@ -209,6 +209,18 @@ def test_labels_beyond_the_names_are_refused(tmp_path: Path) -> None:
         open_source(as_parquet(table, tmp_path / "t.parquet"))
 
 
+def test_numbers_stay_numbers_where_names_look_like_them(tmp_path: Path) -> None:
+    rows = [{"bytes": b"x", "path": f"{n}"} for n in range(3)]
+    table = pa.table({"image": pa.array(rows, _IMAGE), "label": [2, 0, 1]})
+    names = ["0", "1", "10", "2"]
+    table = table.replace_schema_metadata(
+        described({"label": {"_type": "ClassLabel", "names": names}})
+    )
+    source = open_source(as_parquet(table, tmp_path / "t.parquet"))
+    assert source.classes == tuple(names)
+    assert [source[n].label for n in range(3)] == [2, 0, 1]
+
+
 def test_examples_come_with_classes_and_fields(tmp_path: Path) -> None:
     names = {1: b"ant", 3: b"bee"}
     examples: list[dict[str, object]] = [
