@@ -186,8 +186,8 @@ class _Run:
         self._contents = Contents(
             pixels=gives_pixels(policy) or (source.pixels and isinstance(policy, Keep)),
             shape=stored_shape(self._shape, self._color),
-            labelled=bool(source.classes),
-            extra=bool(source.fields),
+            classes=source.classes,
+            fields=source.fields,
         )
         self._has_segments = isinstance(policy, Region) or (
             source.segments and isinstance(policy, Keep)

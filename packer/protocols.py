@@ -35,7 +35,10 @@ class PackSource(Source, Protocol):
 
     @property
     def kind(self) -> str:
-        """What it is, as the manifest records it: `folder`, `list`, `webdataset` or `dataset`."""
+        """What it is, as the manifest records it.
+
+        `folder`, `list`, `webdataset`, `tfrecord`, `parquet`, `arrow` or `dataset`.
+        """
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -114,9 +117,20 @@ class Contents:
     shape: tuple[int, ...] | None
     """Shape of the bytes of an image where all are pixels of one size: (height, width, 3), or
     that of planes (`readers.yuv.stored_shape`)."""
-    labelled: bool
-    extra: bool
-    """Whether there are extra fields."""
+    classes: tuple[str, ...]
+    """Names of the classes in the order of their labels; empty without labels."""
+    fields: Mapping[str, str]
+    """Type of each extra field by name: `bool`, `int`, `float`, `string` or `json`."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels."""
+        return bool(self.classes)
+
+    @property
+    def extra(self) -> bool:
+        """Whether there are extra fields."""
+        return bool(self.fields)
 
 
 class ShardWriter(Protocol):

@@ -42,8 +42,8 @@ def first_difference(dataset: Dataset, file: File) -> int | None:
     contents = Contents(
         pixels=manifest.pixels,
         shape=stored_shape(manifest.shape, manifest.color),
-        labelled=bool(manifest.classes),
-        extra=bool(manifest.fields),
+        classes=manifest.classes,
+        fields=manifest.fields,
     )
     try:
         make = cast("type[ShardWriter]", load(entry, entry.writer))

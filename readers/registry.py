@@ -44,6 +44,20 @@ class FormatEntry:
 
 _ENTRIES = (
     FormatEntry(
+        name="arrow",
+        summary="Arrow IPC files as Hugging Face datasets has them: memory-mapped, typed columns",
+        layout="readers.layout.arrow",
+        writer="packer.formats.arrow:ArrowShardWriter",
+        version=1,
+        encoded=True,
+        pixels=False,
+        stock="""\
+import pyarrow
+file = pyarrow.ipc.open_file(pyarrow.memory_map(shard))
+image = file.get_batch(0).column("image")[0]["bytes"].as_py()
+""",
+    ),
+    FormatEntry(
         name="hdf5",
         summary="one file for tools of the sciences; files or pixels, both contiguous",
         layout="readers.layout.hdf5",
@@ -99,6 +113,38 @@ if pixels.ndim == 1:
     image = pixels[offsets[0] : offsets[1]].reshape(shapes[0])
 else:
     image = pixels[0]
+""",
+    ),
+    FormatEntry(
+        name="parquet",
+        summary="Parquet as Hugging Face datasets has it, for its hub and for tools of tables",
+        layout="readers.layout.parquet",
+        writer="packer.formats.parquet:ParquetShardWriter",
+        version=1,
+        encoded=True,
+        pixels=False,
+        shard_size=1_000_000_000,
+        stock="""\
+import pyarrow.parquet
+file = pyarrow.parquet.ParquetFile(shard)
+image = file.read_row_group(0, columns=["image"])["image"][0]["bytes"].as_py()
+""",
+    ),
+    FormatEntry(
+        name="tfrecord",
+        summary="tf.train.Example records, with checksums and index files; for TensorFlow and DALI",
+        layout="readers.layout.tfrecord",
+        writer="packer.formats.tfrecord:TfrecordShardWriter",
+        version=1,
+        encoded=True,
+        pixels=False,
+        shard_size=1_000_000_000,
+        extra="tfrecord",
+        needs=("crc32c",),
+        stock="""\
+import tfrecord
+examples = tfrecord.tfrecord_loader(shard, None, {"image/encoded": "byte"})
+image = next(iter(examples))["image/encoded"]
 """,
     ),
     FormatEntry(

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from readers.dataset import Dataset
@@ -59,7 +61,7 @@ _TREES = {
     "B63": "disk_full",
     "B64": "same_output_twice",
 }
-_MORE = ("B16", "B21", "B22", "B25", "B45", "B49", "B51", "B53", "B54", "B56")
+_MORE = ("B16", "B21", "B22", "B25", "B42", "B44", "B45", "B49", "B51", "B53", "B54", "B56")
 _OFF_THE_RULE = {"cat.v1/.hidden.jpg"}
 """Samples that a case lists and leaves to us: a file whose name starts with a dot is none."""
 
@@ -285,6 +287,71 @@ def test_b45_the_type_goes_by_the_content(
         types = Counter(image_type(image_bytes(sample)) for sample in dataset)
         assert dict(dataset.manifest.types) == json.loads(told.out)["types"] == dict(types)
         assert types == {"jpeg": 3, "png": 2, "gif": 1, "webp": 1}
+
+
+@with_files
+def test_b42_no_tool_reads_much_for_one_image(
+    cases: Path, tmp_path: Path, run: Run, format: Packing
+) -> None:
+    tree = cases / "row_group_bytes/tree"
+    for more in ((), ("--shard-size", "4MB")):
+        told = run("convert", tree, tmp_path / "o", *format.arguments, *more, "--overwrite")
+        assert told.status == 0, told.err
+        with open_dataset(tmp_path / "o") as dataset:
+            files = [dataset.root / shard.name for shard in dataset.manifest.shards]
+            assert held(dataset) == stored_as(expected(tree.parent)["samples"], tree, format)
+        assert all(file.stat().st_size < 4_100_000 for file in files) or not more
+        for file in files:
+            assert max(_bytes_of_parts(file, format.name), default=0) <= 16 << 20
+
+
+def _bytes_of_parts(file: Path, format: str) -> list[int]:
+    """Gives the bytes that tools read at once: of row groups or record batches."""
+    if format == "parquet":
+        metadata = pq.read_metadata(file)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        return [group.total_byte_size for group in groups]
+    if format == "arrow":
+        reader = pa.ipc.open_file(pa.memory_map(str(file)))
+        return [reader.get_batch(number).nbytes for number in range(reader.num_record_batches)]
+    return []
+
+
+_RECORDS = {
+    "whole": (6, ""),
+    "cut": (4, "breaks off"),
+    "bit-flip": (2, "doesn't match its checksum"),
+    "length-flip": (2, "doesn't match its checksum"),
+}
+"""How many records of a file can be read, and what is said of the next one."""
+
+
+@pytest.mark.parametrize("name", _RECORDS)
+def test_b44_a_damaged_record_is_named(cases: Path, tmp_path: Path, run: Run, name: str) -> None:
+    good, said = _RECORDS[name]
+    pytest.importorskip("crc32c")
+    file = cases / f"tfrecord_damage/{name}.tfrecord"
+    offset = expected(file.parent)["offsets_of_records"][min(good, 5)]
+    arguments = ("convert", file, tmp_path / "o", "--format", "webdataset")
+    told = run(*arguments, "-q")
+    assert told.status == (1 if said else 0)
+    if said:
+        assert said in told.err
+        assert f"{name}.tfrecord: sample {good} " in told.err
+        assert f"offset {offset}" in told.err
+    assert run(*arguments, "--on-error", "skip", "--overwrite", "-q").status == 0
+    with open_dataset(tmp_path / "o") as dataset:
+        labels = [sample.label for sample in dataset]
+    after = [0, 1, 2] if name == "bit-flip" else []  # their lengths are whole
+    assert labels == [n % 3 for n in range(good)] + after
+
+
+def test_b44_an_empty_file_is_told_in_words(cases: Path, tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("crc32c")
+    file = cases / "tfrecord_damage/empty.tfrecord"
+    told = run("convert", file, tmp_path / "o", "--format", "webdataset", "-q")
+    assert (told.status, len(told.err.splitlines())) == (1, 1)
+    assert "empty file" in told.err
 
 
 @with_files

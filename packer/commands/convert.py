@@ -53,7 +53,8 @@ from readers.sample import JsonValue
 @click.option(
     "--shard-size",
     type=ByteSize(),
-    help="Begin a new shard at this size, like 500MB.  [webdataset 1GB, others one shard]",
+    help="Begin a new shard at this size, like 500MB.  [parquet, tfrecord, webdataset 1GB, others "
+    "one shard]",
 )
 @click.option(
     "--shard-samples",
@@ -120,8 +121,8 @@ def convert(
     """Pack SOURCE into a dataset at DESTINATION.
 
     SOURCE is a folder of images (a sub-folder a class, or flat), a CSV, TSV or JSONL list of
-    paths, WebDataset tars, or a packed dataset. A folder that holds splits, such as train/ and
-    val/, gives one dataset a split, with the same class numbers.
+    paths, WebDataset tars, TFRecord, Parquet or Arrow files, or a packed dataset. A folder that
+    holds splits, such as train/ and val/, gives one dataset a split, with the same class numbers.
 
     Stopped in the middle, the same command goes on where it was.
     """

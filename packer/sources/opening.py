@@ -7,7 +7,11 @@ a folder with a manifest                         `PackedSource`
 any other folder                                 `FolderSource`
 a file `.csv`, `.tsv`, `.jsonl`, `.ndjson`       `ListSource`
 a file `.tar`, or one with a tar header          `TarSource`
+a file of Parquet, Arrow or TFRecord, or a       `ContainedSource`
+folder of files of one of them
 ==============================================  ============================================
+
+What a file is, its first bytes decide; a folder is one of shards by the suffixes in it.
 
 A folder of splits never comes here as a whole (see `packer.sources.folder.splits_of`).
 """
@@ -19,6 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from packer.protocols import PackSource
+from packer.sources.contained import ContainedSource
+from packer.sources.container_kinds import container_of, files_of, kind_of
 from packer.sources.folder import FolderSource, classes_of
 from packer.sources.list_rows import JSON_SUFFIXES, SEPARATORS, is_list
 from packer.sources.listing import ListSource
@@ -28,15 +34,6 @@ from readers.errors import DatasetNotFoundError, OptionError, SourceError
 from readers.manifest import MANIFEST
 from readers.opening import open_dataset
 
-_BESIDE_SHARDS = frozenset((".idx", ".index", ".json", ".md", ".parquet", ".txt", ".yaml", ".yml"))
-_PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
-_MAGIC_AT = slice(257, 262)
 _SHOWN = 3
 
 
@@ -85,50 +82,30 @@ def open_source(
         )
     elif (path / MANIFEST).is_file():
         source = PackedSource(open_dataset(path))
-    elif _is_tar(path):
-        source = TarSource(path, classes=classes, spool=spool)
     else:
-        source = FolderSource(path, classes=classes, spool=spool)
+        source = _open_images(path, classes, spool)
     if not len(source):
         raise SourceError(f"{path}: {_why_empty(path, source)}", path=os.fspath(path))
     return source
 
 
-def _is_tar(path: Path) -> bool:
-    """Says whether it is shards rather than a folder of images; raises for other files."""
+def _open_images(path: Path, classes: Sequence[str] | None, spool: Path | None) -> PackSource:
     try:
-        if path.is_dir():
-            return _is_folder_of_shards(path)
-        if path.exists() and not path.is_file():
-            raise SourceError(f"{path}: neither a file nor a folder", path=os.fspath(path))
-        with path.open("rb") as stream:
-            head = stream.read(_MAGIC_AT.stop)
+        kind = kind_of(path)
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}", path=os.fspath(path)) from error
-    for magic, packed in _PACKED.items():
-        if head.startswith(magic):
-            raise SourceError(
-                f"{path}: compressed with {packed}; unpack it first", path=os.fspath(path)
-            )
-    if path.suffix.lower() != ".tar" and head[_MAGIC_AT] != b"ustar":
+    if kind == "tar":
+        return TarSource(path, classes=classes, spool=spool)
+    if kind is not None:
+        files, container = files_of(path, kind), container_of(kind)
+        return ContainedSource(path, files, container, classes=classes, spool=spool)
+    if not path.is_dir():
         raise SourceError(
-            f"{path}: not a folder, a tar file or a list ({_list_suffixes()})",
+            f"{path}: not a folder, a tar, Parquet, Arrow or TFRecord file, or a list "
+            f"({_list_suffixes()})",
             path=os.fspath(path),
         )
-    return True
-
-
-def _is_folder_of_shards(folder: Path) -> bool:
-    shards = 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            suffix = Path(entry.name).suffix.lower()
-            if entry.name.startswith("."):
-                continue
-            if suffix not in {".tar", *_BESIDE_SHARDS} or not entry.is_file():
-                return False
-            shards += suffix == ".tar"
-    return shards > 0
+    return FolderSource(path, classes=classes, spool=spool)
 
 
 def _list_suffixes() -> str:

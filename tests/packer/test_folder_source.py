@@ -343,7 +343,7 @@ def test_opening_tells_what_is_wrong(tmp_path: Path) -> None:
         "none": (SourceError, "holds no files, only folders without any .'empty class'"),
         "nothing": (SourceError, "holds no files"),
         "x.tar.gz": (SourceError, "compressed with gzip"),
-        "x.bin": (SourceError, "not a folder, a tar file or a list"),
+        "x.bin": (SourceError, "not a folder, a tar, Parquet, Arrow or TFRecord file, or a list"),
         "pipe": (SourceError, "neither a file nor a folder"),
     }
     for name, (kind, message) in expected.items():
