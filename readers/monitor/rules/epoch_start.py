@@ -34,6 +34,11 @@ def first_batch(figures: Figures) -> Finding | None:
             "start less in each worker; persistent_workers=True costs 0.5 s an epoch in Paddle"
             f" 3.3.1 and hangs with streams, so it pays only over 0.5 s (here {duration(wait)})"
         )
+    elif facts.framework == "megengine":
+        remedy = (
+            "open less when a worker starts: MegEngine starts them anew each epoch;"
+            " `MonitoredLoader` keeps them"
+        )
     else:
         remedy = "persistent_workers=True; open less when a worker starts"
     return Finding(

@@ -10,7 +10,7 @@ from readers.monitor.amounts import duration, percent
 from readers.monitor.columns import share
 from readers.monitor.figures import Figures
 from readers.monitor.finding import Finding
-from readers.monitor.rules.remedies import deeper, workers
+from readers.monitor.rules.remedies import deeper, unordered, workers
 from readers.monitor.sample_text import sample_name
 from readers.monitor.worker_count import WorkerCount
 from readers.monitor.workers import by_worker
@@ -85,8 +85,8 @@ def imbalance(figures: Figures, _count: WorkerCount | None) -> Finding | None:
             "slowest": slowest,
         },
         remedy="look at what that worker reads: its shards, its disk; give workers shards of equal"
-        f" size and shuffle before dividing them; in_order=False lets the others go on; `packer"
-        f" monitor stacks PID` of {slowest}",
+        f" size and shuffle before dividing them; {unordered(figures.facts)} lets the others go on;"
+        f" `packer monitor stacks PID` of {slowest}",
         factor=figures.factor(1 - 1 / ratio),
     )
 
@@ -119,7 +119,7 @@ def slow_samples(figures: Figures, _count: WorkerCount | None) -> Finding | None
             "samples": listed,
         },
         remedy="shrink them while packing: `packer convert … --image resize --side 256`, or leave"
-        f" them out; {deeper(figures.facts)}, in_order=False",
+        f" them out; {deeper(figures.facts)}, {unordered(figures.facts)}",
         factor=figures.factor(min(1.0, took / waited)),
     )
 
@@ -148,7 +148,7 @@ def head_of_line(figures: Figures, _count: WorkerCount | None) -> Finding | None
             "wait_p99_seconds": p99,
             "busy_share": figures.mean_busy,
         },
-        remedy=f"{deeper(facts)}; or in_order=False, if the order of batches doesn't matter",
+        remedy=f"{deeper(facts)}; or {unordered(facts)}, if the order of batches doesn't matter",
         factor=figures.factor(max(0.0, 1 - figures.mean_busy)),
     )
 

@@ -23,6 +23,9 @@ _NETWORK = (
 
 _WORKER_OPTION = {"torch": "num_workers", "paddle": "num_workers", "megengine": "num_workers"}
 _PREFETCH_OPTION = {"torch": "prefetch_factor", "paddle": "prefetch_factor"}
+_FIXED_PREFETCH = "megengine"
+_FIXED_ORDER = ("paddle", "megengine")
+"""Frameworks whose loaders have no option for it: what does it there is ours."""
 
 
 def remote(facts: LoaderFacts) -> bool:
@@ -73,4 +76,11 @@ def deeper(facts: LoaderFacts) -> str:
     """Says how to make more batches ahead."""
     option = _PREFETCH_OPTION.get(facts.framework, "prefetch")
     depth = 2 if facts.prefetch == UNKNOWN else facts.prefetch
-    return f"{option}={max(4, 2 * depth)}"
+    said = f"{option}={max(4, 2 * depth)}"
+    return f"`MonitoredLoader({said})`" if facts.framework == _FIXED_PREFETCH else said
+
+
+def unordered(facts: LoaderFacts) -> str:
+    """Says how to let batches pass each other."""
+    said = "in_order=False"
+    return f"`MonitoredLoader({said})`" if facts.framework in _FIXED_ORDER else said

@@ -9,6 +9,7 @@ import pytest
 from readers.monitor.diagnosis import diagnose, headline
 from readers.monitor.record import UNKNOWN, LoaderFacts, MemoryRecord, SampleRecord, WorkerState
 from readers.monitor.recording import Recording
+from readers.monitor.rules.remedies import deeper, unordered
 from readers.monitor.thresholds import Thresholds
 from readers.monitor.watch import Watch
 from tests.recordings import FACTS, MS, Plant, simulate
@@ -302,7 +303,25 @@ def test_late_first_batches() -> None:
     assert "persistent_workers=True" in diagnose(started)[0].remedy
     paddle = replace(recording, facts=replace(FACTS, persistent=False, framework="paddle"))
     assert "0.5 s an epoch in Paddle" in diagnose(paddle)[0].remedy
+    megengine = replace(recording, facts=replace(FACTS, persistent=False, framework="megengine"))
+    assert "persistent_workers" not in diagnose(megengine)[0].remedy
     assert diagnose(simulate(always(dataset=1), batches=20, epochs=1, start=2000.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("framework", "depth", "order"),
+    [
+        ("torch", "prefetch_factor=4", "in_order=False"),
+        ("paddle", "prefetch_factor=4", "`MonitoredLoader(in_order=False)`"),
+        ("megengine", "`MonitoredLoader(prefetch=4)`", "`MonitoredLoader(in_order=False)`"),
+        ("readers", "prefetch=4", "in_order=False"),
+    ],
+)
+def test_a_remedy_names_options_that_the_framework_has(
+    framework: str, depth: str, order: str
+) -> None:
+    facts = replace(FACTS, framework=framework)
+    assert (deeper(facts), unordered(facts)) == (depth, order)
 
 
 def test_paddle_persistent_workers() -> None:
