@@ -21,6 +21,7 @@ from readers.index import Index
 from readers.manifest import INDEX, MANIFEST, Manifest, parse_manifest
 from readers.sample import Image, Pixels, Sample
 from readers.span import reading
+from readers.storage import Storage
 from readers.survey import Survey, survey
 
 Check = Literal["first", "always", "never"]
@@ -80,6 +81,10 @@ class Dataset:
     def index(self) -> Index:
         """The rows of the dataset: keys, sizes, checksums, places."""
         return self._ready().index
+
+    def storage(self) -> Storage:
+        """Says what the dataset lies on."""
+        return self._opened().storage()
 
     def survey(self) -> Survey:
         """Says what the dataset lies on, how fast that answers, and how it is read therefore.
