@@ -125,7 +125,7 @@ class MonitoredLoader:
             sampling: Sampling = EpochSampling(
                 samples=len(source),
                 batch_size=batch_size or 0,
-                shuffle=_order_of(source, shuffle),
+                shuffle=_order_of(source, shuffle=shuffle),
                 seed=seed,
                 rank=rank,
                 world_size=world_size,
@@ -231,7 +231,7 @@ class MonitoredLoader:
         self.close()
 
 
-def _order_of(source: Items, shuffle: bool | BlockShuffle | str) -> bool | BlockShuffle:
+def _order_of(source: Items, *, shuffle: bool | BlockShuffle | str) -> bool | BlockShuffle:
     if not isinstance(shuffle, str):
         return shuffle
     if shuffle != "auto":
