@@ -22,6 +22,7 @@ from readers.manifest import INDEX, MANIFEST, SEGMENTS, File, Manifest, parse_ma
 from readers.sample import Image, Pixels, Sample, bytes_of
 from readers.segments import Segments
 from readers.span import reading
+from readers.storage import Storage
 from readers.survey import Survey, survey
 from readers.yuv import Yuv420, yuv_length
 
@@ -82,6 +83,10 @@ class Dataset:
     def index(self) -> Index:
         """The rows of the dataset: keys, sizes, checksums, places."""
         return self._ready().index
+
+    def storage(self) -> Storage:
+        """Says what the dataset lies on."""
+        return self._opened().storage()
 
     def survey(self) -> Survey:
         """Says what the dataset lies on, how fast that answers, and how it is read therefore.

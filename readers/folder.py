@@ -92,7 +92,7 @@ class Folder:
             if not file.bytes:
                 return memoryview(b"")
             # Arrow's mapping outlives its descriptor; Python's own keeps one as long as it lives.
-            with pa.memory_map(f"/dev/fd/{descriptor}") as mapped:
+            with pa.memory_map(f"/proc/self/fd/{descriptor}") as mapped:
                 return memoryview(mapped.read_buffer()).cast("B")
         except OSError as error:
             raise StorageError(

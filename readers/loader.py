@@ -128,7 +128,7 @@ class MonitoredLoader:
             sampling: Sampling = EpochSampling(
                 samples=len(source),
                 batch_size=batch_size or 0,
-                shuffle=_chosen_order(source) if shuffle == "auto" else shuffle,
+                shuffle=_order_of(source, shuffle=shuffle),
                 seed=seed,
                 rank=rank,
                 world_size=world_size,
@@ -240,7 +240,11 @@ class MonitoredLoader:
         self.close()
 
 
-def _chosen_order(source: Items) -> bool | BlockShuffle:
+def _order_of(source: Items, *, shuffle: bool | BlockShuffle | str) -> bool | BlockShuffle:
+    if not isinstance(shuffle, str):
+        return shuffle
+    if shuffle != "auto":
+        raise OptionError(f"shuffle is {shuffle!r}: it is True, False, a BlockShuffle or 'auto'")
     if not isinstance(source, Dataset):
         return True
     order = suitable_order(source)

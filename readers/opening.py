@@ -37,7 +37,7 @@ def open_dataset(
         CorruptDatasetError: Its manifest is damaged.
         OptionError: There is no such access.
     """
-    if isinstance(access, str):
+    if access is not None and not isinstance(access, Access):
         Access(method=access)  # raises, before anything is opened, where there is no such method
     dataset = Dataset(Path(path), copy=copy, check=check, access=access)
     entry = FORMATS.get(dataset.manifest.format)

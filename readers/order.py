@@ -25,7 +25,7 @@ class Order:
 
 def suitable_order(dataset: Dataset) -> Order:
     """Chooses how to shuffle a dataset where it lies."""
-    storage = dataset.survey().storage
+    storage = dataset.storage()
     mean = sum(shard.bytes for shard in dataset.manifest.shards) // max(1, len(dataset))
     if storage.kind in ("local", "memory"):
         return Order(None, f"full shuffle: {storage.file_system} is near")

@@ -71,6 +71,20 @@ def test_shuffle_changes_the_order(run: Run, folder: Path) -> None:
     assert "seed 7" in run("inspect", folder.parent / "o").out
 
 
+def test_inspect_tells_the_storage_and_how_orders_mix(run: Run, folder: Path) -> None:
+    convert(run, folder)
+    place = folder.parent / "o"
+    assert "\nstorage " in run("inspect", place).out
+    arguments = ("inspect", place, "--order", "--block", 2, "--buffer", 4, "--json")
+    facts = json.loads(run(*arguments).out)
+    assert facts["access"]["method"] == "pread"
+    assert facts["storage"]
+    assert facts["because"]
+    assert facts["not shuffled"]["displacement"] == 0
+    assert facts["block 2, buffer 4"]["parting"] > 0
+    assert run("inspect", place, "--order", "--block", 2).status == 2
+
+
 def test_classes_pin_the_numbers(run: Run, folder: Path) -> None:
     names = folder.parent / "names.txt"
     names.write_text("z\nc\nb\na\n", encoding="utf-8")

@@ -124,11 +124,11 @@ def test_what_is_in_memory_needs_no_thread(plain: Path, monkeypatch: pytest.Monk
     monkeypatch.undo()
     with open_dataset(plain, access=Access(requests=8)) as dataset:
         list(dataset)
-        before = threading.active_count()
         if dataset.read_ahead(range(_ROWS)) is not None:
             pytest.skip("this file system doesn't say what is in memory")
+        _wait_for_threads(0)
         dataset.read_many(range(_ROWS))
-        assert threading.active_count() == before
+        assert _threads() == 0
 
 
 def test_a_refused_read_is_told_with_its_place_and_the_next_one_works(
@@ -171,16 +171,24 @@ def test_what_nobody_waits_for_is_not_read(plain: Path, far: FarStorage) -> None
 
 def test_threads_end_with_the_reader(plain: Path, far: FarStorage) -> None:
     far.delay = 0.001
-    before = threading.active_count()
+    _wait_for_threads(0)
     with open_dataset(plain, access=Access(requests=8)) as dataset:
         dataset.read_many(range(_ROWS))
-        assert threading.active_count() == before + 8
+        assert _threads() == 8
     del dataset
+    _wait_for_threads(0)
+
+
+def _threads() -> int:
+    return sum(thread.name.startswith("reader-") for thread in threading.enumerate())
+
+
+def _wait_for_threads(number: int) -> None:
     gc.collect()
-    end = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < end:
+    end = time.monotonic() + _TIMEOUT
+    while _threads() != number:
+        assert time.monotonic() < end
         time.sleep(0.01)
-    assert threading.active_count() == before
 
 
 def test_a_fork_reads_on_with_threads_of_its_own(plain: Path, far: FarStorage) -> None:

@@ -24,6 +24,7 @@ from readers.loading.transform import ImageTransform
 from readers.monitor.attach import LoaderMonitor
 from readers.opening import open_dataset
 from readers.sample import Pixels, Sample
+from readers.storage import Kind, Storage
 from tests.trees import MemorySource, a_sample, jpeg
 
 _ROWS = 50
@@ -423,3 +424,22 @@ def test_senseless_options_are_refused() -> None:
         MonitoredLoader([1], 1, pin_memory=True)
     with pytest.raises(OptionError, match="batch_size"):
         MonitoredLoader([1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [("local", "full shuffle"), ("network", "block shuffle")]
+)
+def test_an_order_that_is_chosen_by_the_storage_is_told(
+    photos: Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: Kind,
+    told: str,
+) -> None:
+    monkeypatch.setattr(Dataset, "storage", lambda _: Storage(kind=kind, file_system="x"))
+    with MonitoredLoader(photos, 5, shuffle="auto", transform=key_and_corner, workers=0) as loader:
+        found = [key for batch in loader for key in batch["key"]]
+    assert sorted(found) == sorted(f"k/{row}" for row in range(_ROWS))
+    assert told in caplog.text
+    with pytest.raises(OptionError, match="shuffle"):
+        MonitoredLoader(photos, 5, shuffle="blocks")  # type: ignore[arg-type]  # that is the point
