@@ -15,10 +15,11 @@ class Goal:
     """What a contestant is to reach."""
 
     contestant: str
-    measure: Literal["ratio", "rate", "peak"]
-    """`ratio`: speed, divided by that of `against`; `rate`: bytes per second; `peak`: bytes."""
+    measure: Literal["ratio", "rate", "peak", "least", "most"]
+    """`ratio`: speed, divided by that of `against`; `rate`: bytes per second; `peak`: bytes;
+    `least` and `most`: what the column `against` says."""
     bound: float
-    """At least this; at most, for `peak`."""
+    """At least this; at most, for `peak` and `most`."""
     against: str | None = None
 
 
@@ -38,6 +39,8 @@ class Contest:
     baselines: tuple[str, ...] = ()
     """Contestants that the others are compared with."""
     goals: tuple[Goal, ...] = ()
+    columns: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What else was measured, by the title of a column and the contestant."""
     remarks: tuple[str, ...] = field(default=())
 
     def ratios(self, contestant: str, against: str) -> list[float]:
@@ -68,9 +71,12 @@ class Contest:
             return self.spread(goal.contestant, goal.against)[1]
         if goal.measure == "rate":
             return self.nbytes / self.seconds(goal.contestant)
+        if goal.measure in ("least", "most") and goal.against is not None:
+            return self.columns[goal.against][goal.contestant]
         return float(self.peak(goal.contestant) or 0)
 
     def is_met(self, goal: Goal) -> bool:
         """Says whether a goal was reached."""
         reached = self.reached(goal)
-        return reached <= goal.bound if goal.measure == "peak" else reached >= goal.bound
+        at_most = goal.measure in ("peak", "most")
+        return reached <= goal.bound if at_most else reached >= goal.bound

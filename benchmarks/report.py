@@ -13,6 +13,7 @@ from benchmarks.contest import Contest, Goal
 from benchmarks.result import Result
 
 _MEGA, _GIGA = 1e6, 1e9
+_MANY = 100
 
 
 def table_of(contest: Contest) -> str:
@@ -21,6 +22,7 @@ def table_of(contest: Contest) -> str:
     head = ["", *(f"ratio to {name}" for name in baselines)]
     peaks = any(contest.peak(name) is not None for name in contest.costs)
     head += ["peak memory"] if peaks else ["processor time", "samples/s", "MB/s"]
+    head += contest.columns
     lines = [
         f"**{contest.title}**, {_amount(contest)}",
         "",
@@ -99,8 +101,9 @@ def _cells(contest: Contest, name: str) -> list[str]:
         "1" if name == baseline else _spread(*contest.spread(name, baseline))
         for baseline in contest.baselines
     ]
+    more = [_number(column.get(name)) for column in contest.columns.values()]
     if (peak := contest.peak(name)) is not None:
-        return [*cells, f"{peak / _MEGA:,.0f} MB"]
+        return [*cells, f"{peak / _MEGA:,.0f} MB", *more]
     cpu = statistics.median(cost.cpu for cost in contest.costs[name])
     seconds = contest.seconds(name)
     return [
@@ -108,7 +111,14 @@ def _cells(contest: Contest, name: str) -> list[str]:
         f"{cpu:.2f} s",
         f"{contest.samples / seconds:,.0f}",
         f"{contest.nbytes / seconds / _MEGA:,.0f}",
+        *more,
     ]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= _MANY else f"{value:.3g}"
 
 
 def _spread(lower: float, middle: float, upper: float) -> str:
@@ -124,6 +134,9 @@ def _told(contest: Contest, goal: Goal) -> str:
     if goal.measure == "rate":
         wanted = f"{goal.contestant} at {goal.bound / _GIGA:g} GB/s or more"
         return f"{wanted}: {verdict} ({reached / _GIGA:.2f} GB/s)"
+    if goal.measure in ("least", "most"):
+        way = "or more" if goal.measure == "least" else "or less"
+        return f"{goal.contestant}, {goal.against}: {goal.bound:g} {way}: {verdict} ({reached:.3g})"
     wanted = f"{goal.contestant} within {goal.bound / _MEGA:,.0f} MB"
     return f"{wanted}: {verdict} ({reached / _MEGA:,.0f} MB)"
 
