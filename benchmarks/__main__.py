@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from benchmarks import decode, loading, memory, overhead, pack, read, verify
+from benchmarks import decode, loading, memory, overhead, pack, pipeline, read, verify
 from benchmarks.contest import Contest
+from benchmarks.contestant import MODULES, PEERS, Interpreters
 from benchmarks.environment import environment
 from benchmarks.report import draw, put_into, table_of
 from benchmarks.result import RESULTS, Result, load
@@ -17,16 +20,26 @@ from benchmarks.tree import Tree, made_tree, open_tree
 
 _MADE_FILES = 10_000
 _LEAST_ROUNDS = 5
-_Benchmark = Callable[[Tree, Path, int, bool], Iterator[Contest]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    rounds: int
+    cold: bool
+    pipeline: pipeline.Plan
+
+
+_Benchmark = Callable[[Tree, Path, _Options], Iterator[Contest]]
 
 BENCHMARKS: dict[str, _Benchmark] = {
-    "pack": lambda tree, place, rounds, cold: pack.pack(tree, place, rounds=rounds, cold=cold),
-    "read": lambda tree, place, rounds, _: read.read(tree, place, rounds=rounds),
-    "decode": lambda tree, place, rounds, _: decode.decode(tree, place, rounds=rounds),
-    "verify": lambda tree, place, rounds, _: verify.verify(tree, place, rounds=rounds),
-    "memory": lambda tree, place, *_: memory.memory(tree, place),
-    "loader": lambda tree, place, rounds, _: loading.loading(tree, place, rounds=rounds),
-    "overhead": lambda tree, place, rounds, _: overhead.overhead(tree, place, rounds=rounds),
+    "pack": lambda tree, place, how: pack.pack(tree, place, rounds=how.rounds, cold=how.cold),
+    "read": lambda tree, place, how: read.read(tree, place, rounds=how.rounds),
+    "decode": lambda tree, place, how: decode.decode(tree, place, rounds=how.rounds),
+    "verify": lambda tree, place, how: verify.verify(tree, place, rounds=how.rounds),
+    "memory": lambda tree, place, _: memory.memory(tree, place),
+    "loader": lambda tree, place, how: loading.loading(tree, place, rounds=how.rounds),
+    "overhead": lambda tree, place, how: overhead.overhead(tree, place, rounds=how.rounds),
+    "pipeline": lambda tree, place, how: pipeline.pipeline(tree, place, how.pipeline),
 }
 
 
@@ -57,6 +70,25 @@ BENCHMARKS: dict[str, _Benchmark] = {
 )
 @click.option("--cold", is_flag=True, help="pack: once more with the input not in the page cache.")
 @click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="pipeline: another interpreter for a module of benchmarks/pipelines; NAME may be `peers`.",
+)
+@click.option(
+    "--contest",
+    "contests",
+    type=click.Choice(list(pipeline.CONTESTS)),
+    multiple=True,
+    help="pipeline: hold this one only; its result is shown, and not kept.",
+)
+@click.option(
+    "--pictures",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="pipeline: folder for the first pictures that each contestant makes, to be looked at.",
+)
+@click.option(
     "--readme",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
@@ -71,6 +103,9 @@ def main(
     rounds: int,
     place: Path,
     cold: bool,
+    pythons: tuple[str, ...],
+    contests: tuple[str, ...],
+    pictures: Path | None,
     readme: tuple[Path, ...],
 ) -> None:
     """Measure one thing or all, or report what was measured.
@@ -80,16 +115,30 @@ def main(
     if name == "report":
         _report(readme)
         return
+    plan = pipeline.Plan(rounds, _interpreters(pythons), contests, samples=pictures)
+    options = _Options(rounds, cold, plan)
     tree = made_tree(place, files) if root is None else open_tree(root)
     for chosen in BENCHMARKS if name == "all" else (name,):
         with tempfile.TemporaryDirectory(dir=place, prefix="benchmark-") as directory:
             facts = environment(tree.root, place)
-            contests = []
-            for contest in BENCHMARKS[chosen](tree, Path(directory), rounds, cold):
+            held = []
+            for contest in BENCHMARKS[chosen](tree, Path(directory), options):
                 click.echo(table_of(contest))
-                contests.append(contest)
-        result = Result(chosen, facts, tuple(contests))
+                held.append(contest)
+        if contests and chosen == "pipeline":
+            continue
+        result = Result(chosen, facts, tuple(held))
         click.echo(f"written to {result.save()}", err=True)
+
+
+def _interpreters(chosen: Sequence[str]) -> Interpreters:
+    pairs = [pair.partition("=") for pair in chosen]
+    for name, _, path in pairs:
+        if name not in (PEERS, *MODULES):
+            raise click.BadParameter(f"{name} is none of {', '.join((PEERS, *MODULES))}")
+        if shutil.which(path) is None:
+            raise click.BadParameter(f"{name}: {path or 'nothing'} is no program that may be run")
+    return Interpreters({name: path for name, _, path in pairs})
 
 
 def _report(pages: tuple[Path, ...]) -> None:

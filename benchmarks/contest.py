@@ -15,12 +15,13 @@ class Goal:
     """What a contestant is to reach."""
 
     contestant: str
-    measure: Literal["ratio", "rate", "peak", "processor", "added"]
+    measure: Literal["ratio", "rate", "peak", "processor", "added", "least", "most"]
     """`ratio`: speed, divided by that of `against`; `rate`: bytes per second; `peak`: bytes, if
     there is an `against` divided by its own; `processor`: processor time, divided by that of
-    `against`; `added`: processor time beyond that of `against`, seconds for each `unit`."""
+    `against`; `added`: processor time beyond that of `against`, seconds for each `unit`; `least`
+    and `most`: what the column `against` says."""
     bound: float
-    """At least this for `ratio` and `rate`, at most for the others."""
+    """At least this for `ratio`, `rate` and `least`, at most for the others."""
     against: str | None = None
     unit: str = ""
     """Singular; what a turn deals with."""
@@ -44,6 +45,8 @@ class Contest:
     baselines: tuple[str, ...] = ()
     """Contestants that the others are compared with."""
     goals: tuple[Goal, ...] = ()
+    columns: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What else was measured, by the title of a column and the contestant."""
     remarks: tuple[str, ...] = field(default=())
 
     def ratios(self, contestant: str, against: str) -> list[float]:
@@ -84,15 +87,21 @@ class Contest:
             return self.nbytes / self.seconds(goal.contestant)
         if goal.against is None:
             return float(self.peak(goal.contestant) or 0)
+        return self._compared(goal, goal.contestant, goal.against)
+
+    def _compared(self, goal: Goal, own: str, other: str) -> float:
+        if goal.measure in {"least", "most"}:
+            return self.columns[other][own]
         if goal.measure == "ratio":
-            return self.spread(goal.contestant, goal.against)[1]
+            return self.spread(own, other)[1]
         if goal.measure == "processor":
-            return statistics.median(self.processor_ratios(goal.contestant, goal.against))
+            return statistics.median(self.processor_ratios(own, other))
         if goal.measure == "added":
-            return statistics.median(self.added(goal.contestant, goal.against)) / goal.units
-        return (self.peak(goal.contestant) or 0) / (self.peak(goal.against) or 1)
+            return statistics.median(self.added(own, other)) / goal.units
+        return (self.peak(own) or 0) / (self.peak(other) or 1)
 
     def is_met(self, goal: Goal) -> bool:
         """Says whether a goal was reached."""
         reached = self.reached(goal)
-        return reached >= goal.bound if goal.measure in {"ratio", "rate"} else reached <= goal.bound
+        at_least = goal.measure in {"ratio", "rate", "least"}
+        return reached >= goal.bound if at_least else reached <= goal.bound

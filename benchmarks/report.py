@@ -13,6 +13,7 @@ from benchmarks.contest import Contest, Goal
 from benchmarks.result import Result
 
 _MEGA, _GIGA = 1e6, 1e9
+_MANY = 100
 
 
 def table_of(contest: Contest) -> str:
@@ -23,6 +24,7 @@ def table_of(contest: Contest) -> str:
     if baselines or not peaks:
         head += ["processor time", "samples/s", "MB/s"]
     head += ["peak memory"] if peaks else []
+    head += contest.columns
     lines = [
         f"**{contest.title}**, {_amount(contest)}",
         "",
@@ -110,7 +112,15 @@ def _cells(contest: Contest, name: str) -> list[str]:
             f"{contest.samples / seconds:,.0f}",
             f"{contest.nbytes / seconds / _MEGA:,.0f}",
         ]
-    return cells if peak is None else [*cells, f"{peak / _MEGA:,.0f} MB"]
+    if peak is not None:
+        cells.append(f"{peak / _MEGA:,.0f} MB")
+    return [*cells, *(_number(column.get(name)) for column in contest.columns.values())]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= _MANY else f"{value:.3g}"
 
 
 def _spread(lower: float, middle: float, upper: float) -> str:
@@ -126,6 +136,9 @@ def _told(contest: Contest, goal: Goal) -> str:
     if goal.measure == "rate":
         wanted = f"{goal.contestant} at {goal.bound / _GIGA:g} GB/s or more"
         return f"{wanted}: {verdict} ({reached / _GIGA:.2f} GB/s)"
+    if goal.measure in ("least", "most"):
+        way = "or more" if goal.measure == "least" else "or less"
+        return f"{goal.contestant}, {goal.against}: {goal.bound:g} {way}: {verdict} ({reached:.3g})"
     if goal.measure == "added":
         wanted = f"{goal.contestant} within {goal.bound * _MEGA:g} µs a {goal.unit} more"
         return f"{wanted}: {verdict} ({reached * _MEGA:.2f} µs)"

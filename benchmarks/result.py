@@ -51,6 +51,7 @@ def _contest(
     baselines: list[str],
     goals: list[dict[str, str]],
     remarks: list[str],
+    columns: dict[str, dict[str, float]] | None = None,
 ) -> Contest:
     return Contest(
         title=title,
@@ -60,5 +61,6 @@ def _contest(
         costs={name: [Cost(**cost) for cost in turns] for name, turns in costs.items()},  # type: ignore[arg-type]
         baselines=tuple(baselines),
         goals=tuple(Goal(**goal) for goal in goals),  # type: ignore[arg-type]
+        columns=columns or {},
         remarks=tuple(remarks),
     )
