@@ -16,11 +16,14 @@ from packer.image_policy import from_json, policy_name
 from packer.recode.markers import Markers
 from readers.dataset import Dataset
 from readers.header import IMAGE_TYPES
+from readers.manifest import Manifest
 from readers.opening import open_dataset
+from readers.probe import Probe
 from readers.sample import Image, JsonValue, Sample, as_rgb, is_encoded
 from readers.survey import Survey
 
 _BATCH = 64
+_KILO, _MEGA = 1e3, 1e6
 _CLASSES_SHOWN = 8
 
 
@@ -111,7 +114,7 @@ def _dataset_facts(dataset: Dataset) -> dict[str, JsonValue]:
         "source": dict(manifest.source),
         "ledger": actions,
         "packed by": f"dataset-packer {manifest.packer_version}",
-        **_storage_facts(dataset.survey()),
+        **_storage_facts(dataset.survey(), manifest),
     }
 
 
@@ -129,7 +132,7 @@ def _restarts(sample: Sample) -> dict[str, JsonValue]:
     return {"segments": len(sample.segments), "MCUs each": markers.interval}
 
 
-def _storage_facts(survey: Survey) -> dict[str, JsonValue]:
+def _storage_facts(survey: Survey, manifest: Manifest) -> dict[str, JsonValue]:
     access = survey.choice.access
     facts: dict[str, JsonValue] = {
         "storage": survey.storage.describe(),
@@ -138,7 +141,20 @@ def _storage_facts(survey: Survey) -> dict[str, JsonValue]:
     }
     if survey.probe is not None:
         facts["measured"] = asdict(survey.probe)
+    if manifest.pixels and survey.storage.kind == "network":
+        facts["warning"] = _far_pixels(manifest.bytes / manifest.samples, survey.probe)
     return facts
+
+
+def _far_pixels(nbytes: float, probe: Probe | None) -> str:
+    limit = ""
+    if probe is not None:
+        rate = f"{probe.bandwidth / _MEGA:,.0f} MB/s were measured"
+        limit = f", and {rate}: {probe.bandwidth / nbytes:,.0f} samples/s at the most"
+    return (
+        f"pixels on network storage take {nbytes / _KILO:,.0f} kB a sample{limit}; keep encoded "
+        "images there, and their pixels on a local disk (readers.PixelCache)"
+    )
 
 
 def _stored(dataset: Dataset) -> str:
