@@ -127,7 +127,7 @@ def test_counters_tell_work_from_waiting_and_bytes_from_nothing(tmp_path: Path) 
     clock.end()
     idle, busy = batches_in(rings)
     assert idle.cpu < 10_000_000
-    assert idle.blocked > 35_000_000
+    assert idle.blocked + idle.queued > 45_000_000
     assert idle.read_calls_bytes == 0
     assert busy.cpu >= 30_000_000
     assert busy.read_calls_bytes >= 1_000_000
