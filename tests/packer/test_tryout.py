@@ -38,20 +38,27 @@ def _refusing(call: Callable[..., Any], when: Callable[..., bool]) -> Callable[.
 
 
 @pytest.mark.parametrize(
-    ("name", "when", "told"),
+    ("owner", "name", "when", "told"),
     [
-        ("pwrite", lambda _descriptor, _data, offset: offset == 0, "first block of a file last"),
-        ("rename", lambda before, _after: Path(before).is_dir(), "rename a directory"),
+        (
+            os,
+            "pwrite",
+            lambda _descriptor, _data, offset: offset == 0,
+            "first block of a file last",
+        ),
+        (Path, "rename", lambda before, _after: before.is_dir(), "rename a directory"),
     ],
 )
 def test_what_it_cannot_do_is_said_before_anything_is_packed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    owner: object,
     name: str,
     when: Callable[..., bool],
     told: str,
 ) -> None:
-    monkeypatch.setattr(os, name, _refusing(getattr(os, name), when))
+    monkeypatch.setattr(owner, name, _refusing(getattr(owner, name), when))
     with pytest.raises(StorageError, match=told) as caught:
         convert(MemorySource([a_sample(0)], ("x",)), tmp_path / "out", format="webdataset")
     assert "copy the finished dataset" in caught.value.message
