@@ -50,6 +50,7 @@ SUFFIX_OF: Mapping[str, str] = MappingProxyType(
         "jp2": "jp2",
         "avif": "avif",
         "heif": "heic",
+        "yuv420": "yuv",
     }
 )
 """Suffix by type, without the dot, for fields and files that are named by their content."""

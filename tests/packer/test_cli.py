@@ -59,7 +59,7 @@ def test_it_says_what_it_made(run: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("unit", ["7kB", "7000", "7000B", "6.84KiB", "0.007MB"])
 def test_shard_size_is_read_in_any_unit(run: Run, tmp_path: Path, unit: str) -> None:
-    folder = write_tree(tmp_path / "t", plain_files(9, 3000))
+    folder = write_tree(tmp_path / "t", plain_files(9, 4000))
     assert convert(run, folder, "--shard-size", unit)["shards"] == 9
 
 
