@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -40,20 +41,23 @@ def table_of(contest: Contest) -> str:
 def put_into(page: Path, results: Sequence[Result]) -> None:
     """Renews the tables between the markers of a page.
 
+    `<!-- benchmark:NAME -->` and `<!-- /benchmark:NAME -->` mark the place of all contests of a
+    result; a text after the name chooses those whose titles begin with it.
+
     Raises:
         click.ClickException: A marker's end is missing.
     """
     text = page.read_text(encoding="utf-8")
     for result in results:
-        begin, end = f"<!-- benchmark:{result.name} -->", f"<!-- /benchmark:{result.name} -->"
-        if begin not in text:
+        marker = re.search(f"<!-- benchmark:{result.name}(?: (.+?))? -->", text)
+        if marker is None:
             continue
-        if end not in text:
-            raise click.ClickException(f"{page}: {begin} has no {end}")
-        shown = "\n".join([_heading(result), "", *map(table_of, result.contests)])
-        before, _, rest = text.partition(begin)
-        after = rest.partition(end)[2]
-        text = f"{before}{begin}\n{shown}{end}{after}"
+        end = text.find(f"<!-- /benchmark:{result.name} -->", marker.end())
+        if end < 0:
+            raise click.ClickException(f"{page}: {marker[0]} has no end")
+        chosen = [one for one in result.contests if one.title.startswith(marker[1] or "")]
+        shown = "\n".join([_heading(result), "", *map(table_of, chosen)])
+        text = f"{text[: marker.end()]}\n{shown}{text[end:]}"
     page.write_text(text, encoding="utf-8")
 
 

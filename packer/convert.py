@@ -33,7 +33,7 @@ from readers.index import SCHEMA as INDEX_SCHEMA
 from readers.manifest import INDEX, MANIFEST, SEGMENTS, VERSION, File, Manifest, Shard
 from readers.opening import open_dataset
 from readers.plan import fingerprint
-from readers.registry import FormatEntry, format_entry, load
+from readers.registry import FORMATS, FormatEntry, format_entry, load
 from readers.segments import SCHEMA as SEGMENTS_SCHEMA
 from readers.version import __version__
 from readers.yuv import stored_shape
@@ -115,7 +115,10 @@ def plan_of(source: PackSource, *, format: str, options: ConvertOptions) -> str:
     entry = format_entry(format)
     policy = choose_policy(source, entry, options)
     return fingerprint(
-        entry, source.fingerprint, options.plan(entry, policy), libraries(entry, policy)
+        entry,
+        source.fingerprint,
+        options.plan(entry, policy),
+        libraries(entry, policy, source.color),
     )
 
 
@@ -133,7 +136,7 @@ def choose_policy(source: PackSource, entry: FormatEntry, options: ConvertOption
     if pixels and not entry.pixels:
         raise OptionError(
             f"format {entry.name} holds encoded images, not pixels: use --image keep, resize or "
-            "reencode, or --format npy or hdf5"
+            f"reencode, or --format {' or '.join(n for n, e in FORMATS.items() if e.pixels)}"
             if not source.pixels
             else f"the source holds pixels and format {entry.name} holds encoded images: use "
             "--image reencode or resize"
@@ -258,7 +261,7 @@ class _Run:
             index=index,
             types=dict(sorted(tally.types.items())),
             decoders=dict(sorted(tally.decoders.items())),
-            libraries=libraries(self._entry, self._policy),
+            libraries=libraries(self._entry, self._policy, self._source.color),
             options=self._options.plan(self._entry, self._policy)
             | {"on_error": self._options.on_error},
             source={

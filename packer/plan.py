@@ -7,15 +7,23 @@ import importlib.metadata
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.image_policy import ImagePolicy, libraries_of
+from packer.image_policy import ImagePolicy, Keep, libraries_of
 from readers.permutation import permutation
 from readers.registry import FormatEntry
-from readers.yuv import OPENCV, opencv_version
+from readers.yuv import OPENCV, Color, opencv_version
 
 
-def libraries(entry: FormatEntry, policy: ImagePolicy) -> dict[str, str]:
-    """Gives the versions of the libraries that the bytes depend on."""
+def libraries(entry: FormatEntry, policy: ImagePolicy, color: Color) -> dict[str, str]:
+    """Gives the versions of the libraries that the bytes depend on.
+
+    Args:
+        entry: The format.
+        policy: What is done to the images.
+        color: What pixels of the source are.
+    """
     names = {*entry.shapes_bytes, *libraries_of(policy)}
+    if color == "yuv420" and not isinstance(policy, Keep):
+        names.add(OPENCV)
     return {
         name: opencv_version() if name == OPENCV else importlib.metadata.version(name)
         for name in sorted(names)

@@ -30,7 +30,9 @@ def try_out(directory: Path) -> None:
         return
     need = "make a directory"
     try:
-        with TemporaryDirectory(dir=directory, prefix="tryout.") as place:
+        with TemporaryDirectory(
+            dir=directory, prefix="tryout.", ignore_cleanup_errors=True
+        ) as place:
             for need, attempt in _NEEDS.items():  # noqa: B007 - the last one is told
                 attempt(Path(place))
     except (OSError, ValueError) as error:

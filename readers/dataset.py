@@ -274,7 +274,9 @@ class _Records:
         check: Check,
     ) -> None:
         if folder.storage().kind == "network":
-            bring_near(folder, manifest.index)
+            for table in (manifest.index, manifest.segments):
+                if table is not None:
+                    bring_near(folder, table)
         rows = _map_checked(folder, manifest.index, check)
         self.index = Index(rows, manifest.samples, folder.path / INDEX)
         self.segments: Segments | None = None

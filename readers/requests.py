@@ -104,11 +104,11 @@ class _Crew:
     def __init__(self, threads: int) -> None:
         self.owner = os.getpid()
         self.queue: _Queue = SimpleQueue()
+        weakref.finalize(self, _end, self.owner, self.queue, threads)
         for number in range(threads):
             threading.Thread(
                 target=_work, args=(self.queue,), name=f"reader-{number}", daemon=True
             ).start()
-        weakref.finalize(self, _end, self.owner, self.queue, threads)
 
 
 def _work(queue: _Queue) -> None:

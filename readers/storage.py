@@ -23,8 +23,8 @@ _NETWORK = frozenset(
     | {"nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "quobyte", "smb3", "smbfs", "wekafs"}
 )
 _NETWORK_FUSE = re.compile(
-    r"sshfs|s3|gcs|blob|rclone|gluster|ceph|juicefs|moose|lizard|seaweed|curvefs|davfs|dav|"
-    r"curlftp|nfs|smb|hdfs|alluxio|goofys|objectivefs|mountpoint|quobyte|xtreemfs|cvmfs"
+    r"fuse\.(sshfs|s3|gcs|blob|azure|rclone|gluster|ceph|juicefs|moose|mfs|lizard|seaweed|curvefs|"
+    r"dav|curlftp|nfs|smb|hdfs|alluxio|goofys|objectivefs|mount-s3|mountpoint|quobyte|xtreemfs|cvmfs)"
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _KIBIBYTE = 1024
@@ -126,7 +126,7 @@ def kind_of(file_system: str) -> Kind:
         return "local"
     if file_system in _NETWORK:
         return "network"
-    if file_system.startswith("fuse.") and _NETWORK_FUSE.search(file_system):
+    if _NETWORK_FUSE.match(file_system):
         return "network"
     return "unknown"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from readers.access import AccessOption, Choice, choose, wants_probe
+from readers.errors import PackError
 from readers.folder import Folder
 from readers.manifest import Manifest
 from readers.probe import Probe, probe
@@ -19,6 +20,7 @@ _SECONDS = {"memory": 0.0, "local": 0.2, "network": 1.0, "unknown": 0.5}
 
 _measured: dict[tuple[int, int, int], Probe | None] = {}
 """What this process has measured, by mount: a storage is measured once, and keeps no file of it."""
+_under_way: set[tuple[int, int, int]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,13 @@ def _may_measure() -> bool:
 def _probed(folder: Folder, manifest: Manifest, storage: Storage) -> Probe | None:
     if storage.identity in _measured:
         return _measured[storage.identity]
+    if storage.identity in _under_way:
+        return None  # several threads that measure would measure each other
+    _under_way.add(storage.identity)
     nbytes = sum(shard.bytes for shard in manifest.shards)
-    with _opened(folder, manifest) as files:
+    found = None
+    # What can't be measured is read all the same, and is an error where it is wanted.
+    with suppress(OSError, PackError), _opened(folder, manifest) as files:
         found = probe(files, nbytes // max(1, manifest.samples), seconds=_SECONDS[storage.kind])
     return _measured.setdefault(storage.identity, found)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.opencv import cv2
 from readers.rectangle import Rectangle
 
 _Plane: TypeAlias = NDArray[np.uint8]

@@ -145,6 +145,7 @@ class ParquetTable:
     """A Parquet file; its parts are row groups."""
 
     def __init__(self, file: Path) -> None:
+        self._path = file
         self._file = pq.ParquetFile(file, memory_map=True)
         self.schema = self._file.schema_arrow
 
@@ -165,7 +166,11 @@ class ParquetTable:
         # The metadata of a single column would end the process where they are damaged.
         size = self._file.metadata.row_group(part).total_byte_size
         if not 0 <= size <= _MAX_PART:
-            raise CorruptDatasetError(f"its row group claims {size} bytes")
+            raise SourceError(
+                f"{self._path}: row group {part} takes {size} bytes, and {_MAX_PART} at the most "
+                "are read for an image: write the file anew with smaller row groups",
+                path=str(self._path),
+            )
         return self._file.read_row_group(part, columns=[columns.leaf]).column(0)
 
 

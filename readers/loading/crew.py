@@ -10,10 +10,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Protocol, TypeAlias
 
 from readers.loading.maker import Abandoned
 from readers.loading.task import Task
+
+_PATIENCE = 5.0
+"""Seconds that closing waits for threads: one may be at a read that never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,7 @@ def _end(
         tasks.put(None)
     for worker in workers:
         worker.interrupt()
+    end = monotonic() + _PATIENCE
     for thread in threads:
         if thread is not threading.current_thread():  # which collects garbage just now
-            thread.join()
+            thread.join(max(0.0, end - monotonic()))

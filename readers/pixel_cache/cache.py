@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,13 @@ from typing_extensions import Self
 
 from readers.dataset import Dataset
 from readers.decode import MAX_PIXELS
-from readers.errors import DatasetNotFoundError, OptionError, SampleError, StorageError
+from readers.errors import (
+    DatasetNotFoundError,
+    OptionError,
+    SampleError,
+    StorageError,
+    StorageFullError,
+)
 from readers.fitting import Fit, describe, fitted, libraries
 from readers.manifest import MANIFEST, Manifest
 from readers.opening import open_dataset
@@ -26,6 +33,7 @@ from readers.pixel_cache.store import Store
 from readers.registry import FORMATS
 from readers.sample import JsonValue, Pixels, Sample, as_rgb
 from readers.span import decoding, reading
+from readers.yuv import OPENCV, opencv_version
 
 SUFFIX = ".filling"
 SHARD_SAMPLES = FORMATS["npy"].shard_samples
@@ -88,7 +96,7 @@ class PixelCache:
             raise OptionError(f"fit must be crop or pad, not {fit!r}")
         if self._size is not None and min(self._size) < 1:
             raise OptionError(f"size must be 1 or more, not {size}")
-        self._kept: Dataset | Store = self._find()
+        self._opened: Dataset | Store | None = self._find()
 
     @property
     def reader(self) -> Dataset:
@@ -108,7 +116,8 @@ class PixelCache:
     @property
     def kept(self) -> int:
         """How many samples have their pixels in the cache."""
-        return self._kept.count() if isinstance(self._kept, Store) else len(self._kept)
+        kept = self._kept
+        return kept.count() if isinstance(kept, Store) else len(kept)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -135,21 +144,34 @@ class PixelCache:
             SampleError: An image can't be decoded.
             CorruptDatasetError: The dataset is damaged at one of them.
         """
-        if isinstance(self._kept, Dataset):
-            return self._kept.read_many(indices)
+        kept = self._kept
+        if isinstance(kept, Dataset):
+            return kept.read_many(indices)
         rows = self._reader.rows(indices)
         with reading:
-            images = [self._kept.get(row) for row in rows]
-        missing = [place for place, pixels in enumerate(images) if pixels is None]
-        for place, sample in zip(
-            missing, self._reader.read_many([rows[place] for place in missing]), strict=True
-        ):
-            images[place] = self._decoded(self._kept, rows[place], sample)
-        return [
-            self._reader.sample(row, pixels)
-            for row, pixels in zip(rows, images, strict=True)
-            if pixels is not None
-        ]
+            found = [kept.get(row) for row in rows]
+        missing = [row for row, pixels in zip(rows, found, strict=True) if pixels is None]
+        return self._completed(kept, rows, found, self._reader.read_many(missing))
+
+    def read_ahead(
+        self, indices: Sequence[int] | NDArray[np.int64], /
+    ) -> Callable[[], list[Sample]] | None:
+        """Begins to read of the reader what isn't kept, see `Dataset.read_ahead`.
+
+        Raises:
+            IndexError: There is no such sample.
+            CorruptDatasetError: The reader's index is damaged at one of them.
+        """
+        kept = self._kept
+        if isinstance(kept, Dataset):
+            return kept.read_ahead(indices)
+        rows = self._reader.rows(indices)
+        found = [kept.get(row) for row in rows]
+        missing = [row for row, pixels in zip(rows, found, strict=True) if pixels is None]
+        wait = self._reader.read_ahead(missing) if missing else None
+        if wait is None:
+            return None
+        return lambda: self._completed(kept, rows, found, wait())
 
     def publish(self) -> Manifest:
         """Makes the dataset of the pixels, when all are there.
@@ -164,15 +186,19 @@ class PixelCache:
             OptionError: Samples are missing, or the limit leaves some out.
             StorageError: The storage refuses.
         """
-        if isinstance(self._kept, Store):
-            publish(self._kept, self._reader, self._path, self._options())
-            self._kept = self._find()
-        if not isinstance(self._kept, Dataset):
+        kept = self._kept
+        if isinstance(kept, Store):
+            publish(kept, self._reader, self._path, self._options())
+            kept = self._opened = self._find()
+        if not isinstance(kept, Dataset):
             raise DatasetNotFoundError(f"{self._path} was removed", path=str(self._path))
-        return self._kept.manifest
+        return kept.manifest
 
     def close(self) -> None:
         """Closes the cache and its reader. Closing twice is fine; reading afterwards raises."""
+        if isinstance(self._opened, Dataset):
+            self._opened.close()
+        self._opened = None
         self._reader.close()
 
     def __enter__(self) -> Self:
@@ -200,6 +226,12 @@ class PixelCache:
     def __repr__(self) -> str:
         return f"<pixel cache {self._path}: {self.kept} of {len(self)} samples>"
 
+    @property
+    def _kept(self) -> Dataset | Store:
+        if self._opened is None:
+            raise ValueError(f"the pixel cache {self._path} is closed")
+        return self._opened
+
     def _find(self) -> Dataset | Store:
         """Opens the finished dataset, or else the files that fill up."""
         if (self._path / MANIFEST).exists():
@@ -215,11 +247,15 @@ class PixelCache:
             raise OptionError(f"not one image fits into {self._limit} bytes: raise the limit")
         filling = self._path.with_name(self._path.name + SUFFIX)
         try:
-            return Store(filling, places, self._identity())
-        except StorageError:
+            store = Store(filling, places, self._identity())
+        except (StorageError, StorageFullError):
             if (self._path / MANIFEST).exists():  # another process published it just now
                 return self._find()
             raise
+        if (self._path / MANIFEST).exists():  # likewise, and what was opened was made anew
+            shutil.rmtree(filling, ignore_errors=True)
+            return self._find()
+        return store
 
     def _check(self, found: Manifest) -> None:
         own = self._reader.manifest
@@ -252,9 +288,25 @@ class PixelCache:
             "image": describe(self._size, self._fit),
             "limit": self._limit,
             "max_pixels": self._max_pixels,
-            "libraries": libraries(),
+            "libraries": self._libraries(),
         }
         return json.dumps(facts, indent=1).encode()
+
+    def _libraries(self) -> dict[str, str]:
+        planar = self._reader.manifest.color == "yuv420"
+        return libraries() | ({OPENCV: opencv_version()} if planar else {})
+
+    def _completed(
+        self, store: Store, rows: list[int], found: list[Pixels | None], read: list[Sample]
+    ) -> list[Sample]:
+        """Puts what is read now, and decoded, to what was kept."""
+        fresh = iter(read)
+        return [
+            self._reader.sample(
+                row, self._decoded(store, row, next(fresh)) if pixels is None else pixels
+            )
+            for row, pixels in zip(rows, found, strict=True)
+        ]
 
     def _decoded(self, store: Store, row: int, sample: Sample) -> Pixels:
         with decoding:

@@ -8,9 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.errors import CorruptDatasetError
 from readers.index import Index
 from readers.layout import npy as layout
 from readers.rectangle import QUARTER_TURNED, turn_size
+
+_MOST_PIXELS = 1 << 60
 
 
 class Place(NamedTuple):
@@ -61,6 +64,10 @@ class Places:
         else:
             self._ends = np.zeros(len(index) + 1, np.int64)
             areas = index.heights.astype(np.int64) * index.widths
+            if (areas < 0).any() or areas.sum(dtype=float) > _MOST_PIXELS:
+                raise CorruptDatasetError(
+                    "the sizes of images in the index are impossible: run 'packer verify'"
+                )
             np.cumsum(areas * 3, out=self._ends[1:])
             room = self._ends[-1] if limit is None else limit
             fitting = int(np.searchsorted(self._ends, room, "right")) - 1

@@ -24,6 +24,7 @@ from readers.plan import fingerprint
 from readers.registry import FORMATS
 from readers.sample import JsonValue, as_rgb
 from readers.version import __version__
+from readers.yuv import OPENCV, opencv_version
 
 _FORMAT = FORMATS["npy"]
 
@@ -131,6 +132,8 @@ def _manifest(
     index: File,
 ) -> Manifest:
     source, used = reader.manifest, libraries()
+    if source.color == "yuv420":
+        used = {OPENCV: opencv_version()} | used
     decoders = Counter(store.decoders().tolist())
     decoders.pop("", None)
     return Manifest(

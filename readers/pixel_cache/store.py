@@ -102,7 +102,9 @@ class Store:
         return flat.reshape(place.height, place.width, 3)
 
     def put(self, row: int, pixels: Pixels, decoder: str | None) -> None:
-        """Keeps the pixels of a sample, unless the storage is full or may not be written to.
+        """Keeps the pixels of a sample that has a place, where there is room and it may be written.
+
+        Pixels of another size than the index says have none.
 
         Raises:
             StorageError: The storage refuses.
@@ -110,6 +112,8 @@ class Store:
         if not self._writable or row >= self.places.samples:
             return
         place = self.places[row]
+        if pixels.shape[:2] != (place.height, place.width):
+            return
         data = pixels.reshape(-1).data
         state = digest(data) + bytes([1 + _DECODERS.index(decoder)])
         try:
@@ -178,13 +182,17 @@ def _make(path: Path, places: Places, identity: bytes) -> None:
             with (draft / shard_name(number)).open("xb") as file:
                 file.write(layout.header("|u1", whole))
                 file.truncate(layout.HEADER_BYTES + int(ends[-1]))
+                file.flush()
+                os.fsync(file.fileno())
         with (draft / STATES).open("xb") as file:
-            file.truncate(places.samples * _STATE_BYTES)
+            # Not a hole: where memory is the medium, looking into one takes a page.
+            os.posix_fallocate(file.fileno(), 0, places.samples * _STATE_BYTES)
+            os.fsync(file.fileno())
         write_whole(draft / IDENTITY, identity)
         draft.rename(path)
-    except OSError:
-        shutil.rmtree(draft)
-        if not path.exists():
+    except BaseException as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        if not (isinstance(error, OSError) and path.exists()):
             raise
     sync_directory(path.parent)
 

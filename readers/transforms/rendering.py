@@ -37,7 +37,7 @@ class Rendering:
     def write_into(self, image: Sample | Pixels, slot: object, /) -> Pixels:
         """Does the same, into an array where one of the right kind is given."""
         if not isinstance(image, Sample):
-            _check_pixels(image)
+            image = _checked(image)
         with decoding:
             picture = open_picture(image)
         draws = current_draws()
@@ -113,7 +113,8 @@ def _copy(pixels: Pixels, out: Pixels, *, mirrored: bool) -> None:
     out.view(_PIXEL)[...] = whole[:, ::-1] if mirrored else whole
 
 
-def _check_pixels(value: object) -> None:
+def _checked(value: object) -> Pixels:
+    """Gives pixels as they can be worked on."""
     if not (
         isinstance(value, np.ndarray)
         and value.dtype == np.uint8
@@ -125,3 +126,5 @@ def _check_pixels(value: object) -> None:
             f"crops, resizing and flips take a sample or pixels, uint8, shape (height, width, 3), "
             f"and not {found!r}: Normalize, ChannelsFirst and what changes the type come after them"
         )
+    pixels: Pixels = np.ascontiguousarray(value)
+    return pixels

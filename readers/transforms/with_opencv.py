@@ -1,20 +1,12 @@
-"""Resampling by OpenCV. Loading this module keeps OpenCV from starting threads of its own.
-
-OpenCV would resample each picture in a pool of threads, which workers that are threads would wait
-for in turn, and which a fork doesn't survive. `cv2.setNumThreads` is of the whole process: who
-wants OpenCV's threads elsewhere may set their number again after making the transform.
-"""
+"""Resampling by OpenCV."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
-
+from readers.opencv import cv2
 from readers.rectangle import Box
 from readers.sample import Pixels
-
-cv2.setNumThreads(0)
 
 _LEFT_TO_RIGHT = 1
 

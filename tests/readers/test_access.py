@@ -37,6 +37,7 @@ _CACHED = replace(_FAR, latency=0.000005)
         ("cifs", "network"),
         ("lustre", "network"),
         ("fuse.sshfs", "network"),
+        ("fuse.unionfs", "unknown"),
         ("fuse.s3fs", "network"),
         ("fuse.glusterfs", "network"),
         ("fuse.rclone", "network"),

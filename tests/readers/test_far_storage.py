@@ -236,6 +236,26 @@ def test_reads_that_never_end_hold_up_no_exit(plain: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
+_STUCK_LOADER = _STUCK.replace(
+    "under_way = dataset.read_ahead(range(40))",
+    """from readers import MonitoredLoader
+import readers.loading.crew as crew
+crew._PATIENCE = 0.5
+batches = iter(MonitoredLoader(dataset, 8, transform=lambda s: s.key, collate=list, workers=2))""",
+)
+
+
+def test_a_loader_whose_reads_never_end_holds_up_no_exit(plain: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _STUCK_LOADER, str(plain), str(plain / "shard-000000.tar")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
 @pytest.fixture
 def loader(plain: Path) -> Iterator[Callable[[int], tuple[MonitoredLoader, LoaderMonitor]]]:
     opened: list[Dataset] = []

@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +22,13 @@ from packer.options import ConvertOptions
 from packer.sources.opening import open_source
 from packer.verify import verify
 from readers.dataset import Dataset
+from readers.decode import decode
 from readers.errors import OptionError, SampleError, StorageError, StorageFullError
 from readers.fitting import Fit
 from readers.loader import MonitoredLoader
 from readers.opening import open_dataset
 from readers.pixel_cache import PixelCache
-from readers.sample import Pixels
+from readers.sample import Pixels, Sample
 from tests.trees import MemorySource, a_sample, contents, jpeg
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -267,3 +268,50 @@ def test_a_bad_image_is_named_each_time_and_the_others_are_kept(tmp_path: Path) 
         assert cache[2].key
         with pytest.raises(OptionError, match="1 of 3"):
             cache.publish()
+
+
+def test_pixels_of_another_size_than_the_index_says_touch_no_other(tmp_path: Path) -> None:
+    """Such as of a file that was kept though bad, and that a newer library decodes."""
+    source = MemorySource([a_sample(n) for n in range(3)], ("k",))
+    convert(source, tmp_path / "packed", format="webdataset")
+    with open_dataset(tmp_path / "packed") as reader:
+        fresh = [decode(sample.image) for sample in reader]
+        heights = reader.index.heights.copy()
+        heights[1] = 0
+        reader.index.heights = heights
+        cache = PixelCache(reader, tmp_path / "cache")
+        for _ in range(2):
+            for one, other in zip(fresh, all_pixels(cache), strict=True):
+                np.testing.assert_array_equal(one, other)
+        assert cache.kept == 2
+        assert PixelCache(reader, tmp_path / "cache").kept == 2
+
+
+def test_a_closed_cache_gives_nothing_more(reader: Dataset, tmp_path: Path) -> None:
+    cache = PixelCache(reader, tmp_path / "cache", size=_SIDE)
+    assert all_pixels(cache)
+    cache.close()
+    cache.close()
+    with pytest.raises(ValueError, match="closed"):
+        cache[0]
+
+
+def test_reads_of_what_is_missing_begin_ahead(
+    reader: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+
+    def read_ahead(_: Dataset, indices: Sequence[int]) -> Callable[[], list[Sample]]:
+        begun.extend(indices)
+        return lambda: reader.read_many(indices)
+
+    monkeypatch.setattr(Dataset, "read_ahead", read_ahead)
+    cache = PixelCache(reader, tmp_path / "cache", size=_SIDE)
+    wanted = [np.array(sample.image) for sample in cache.read_many([4, 2])]
+    wait = cache.read_ahead([2, 3, 4, 5])
+    assert wait is not None
+    assert begun == [3, 5]
+    found = wait()
+    assert [sample.key for sample in found] == [reader[row].key for row in (2, 3, 4, 5)]
+    np.testing.assert_array_equal(np.asarray(found[0].image), wanted[1])
+    assert cache.read_ahead([2, 3, 4, 5]) is None

@@ -433,3 +433,10 @@ def test_the_monitor_tells_decoding_from_transforming(monkeypatch: pytest.Monkey
     batch = monitor.recording().batches[0]
     assert batch.decode >= 0.12e9
     assert batch.transform >= 0.04e9
+
+
+def test_steps_take_pixels_that_lie_in_another_order() -> None:
+    pixels = np.arange(6 * 4 * 3, dtype=np.uint8).reshape(6, 4, 3)
+    sample = Sample("k", pixels, 1, {}, "k.png")
+    swapped = Compose([lambda seen: seen[..., ::-1], RandomHorizontalFlip(1.0)])
+    np.testing.assert_array_equal(swapped(sample)[0], pixels[:, ::-1, ::-1])
