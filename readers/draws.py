@@ -30,19 +30,22 @@ class Draws:
     It costs less to begin than to draw a number from NumPy, which takes 10 µs to seed a generator.
 
     Args:
-        seed: 0 to 2**64 - 1.
+        seed: 0 to 2**64 - 1, or what gives it when the first number is drawn.
     """
 
-    __slots__ = ("_state",)
+    __slots__ = ("_seed", "_state")
 
-    def __init__(self, seed: int) -> None:
-        self._state = seed
+    def __init__(self, seed: int | SeedOfSample) -> None:
+        self._seed = seed
+        self._state = seed if isinstance(seed, int) else None
 
     def bits(self) -> int:
         """Draws one of 0 to 2**64 - 1."""
-        drawn = mix(self._state)
-        self._state = (self._state + _STEP) & _ALL_BITS
-        return drawn
+        state = self._state
+        if state is None:
+            state = self._seed if isinstance(self._seed, int) else self._seed()
+        self._state = (state + _STEP) & _ALL_BITS
+        return mix(state)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
         """Draws from low, inclusive, to high, exclusive but for rounding."""
@@ -80,5 +83,5 @@ def current_draws() -> Draws:
     if _here.seed is None:
         return Draws(random.getrandbits(64))
     if _here.draws is None:
-        _here.draws = Draws(_here.seed())
+        _here.draws = Draws(_here.seed)
     return _here.draws
