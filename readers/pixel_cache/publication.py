@@ -105,13 +105,13 @@ def _index(store: Store, reader: Dataset) -> bytes:
         "length": sizes[:, 0].astype(np.int64) * sizes[:, 1] * 3,
         "height": sizes[:, 0],
         "width": sizes[:, 1],
-        "orientation": np.ones(samples),
+        "orientation": np.ones(samples, np.int8),
         "type": np.full(samples, IMAGE_TYPES.index("pixels")),
     }
     arrays = []
     for name, kind in COLUMNS:
         if name in columns:
-            arrays.append(pa.array(columns[name].astype(kind.to_pandas_dtype()), kind))
+            arrays.append(pa.array(columns[name]).cast(kind))
         elif name == "checksum":
             data = pa.py_buffer(store.checksums())
             arrays.append(pa.Array.from_buffers(kind, samples, [None, data]))
