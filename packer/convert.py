@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from packer.recoding import load_recode
 from packer.tryout import try_out
 from packer.workspace import Workspace
 from readers.checksum import digest_parts
-from readers.durable import write_whole
+from readers.durable import NO_ROOM, write_whole
 from readers.errors import OptionError, PackError, SourceError, StorageError, StorageFullError
 from readers.index import SCHEMA as INDEX_SCHEMA
 from readers.manifest import INDEX, MANIFEST, SEGMENTS, VERSION, File, Manifest, Shard
@@ -37,8 +36,6 @@ from readers.registry import FORMATS, FormatEntry, format_entry, load
 from readers.segments import SCHEMA as SEGMENTS_SCHEMA
 from readers.version import __version__
 from readers.yuv import stored_shape
-
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def convert(
@@ -372,7 +369,7 @@ def _shape(policy: ImagePolicy, source: PackSource) -> tuple[int, int, int] | No
 def _storage_error(
     error: OSError, path: Path, needed: int | None
 ) -> StorageError | StorageFullError:
-    if error.errno not in _NO_ROOM:
+    if error.errno not in NO_ROOM:
         return StorageError(f"{error.filename or path}: {error.strerror or error}", path=str(path))
     room = os.statvfs(path)
     free = room.f_bavail * room.f_frsize

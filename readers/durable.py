@@ -7,6 +7,9 @@ import os
 import secrets
 from pathlib import Path
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Numbers of the errors by which a storage says that it is full."""
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file on the medium under another name, then gives it its own.

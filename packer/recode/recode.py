@@ -10,7 +10,7 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
-from packer.recode.coefficients import Coefficients, decode_coefficients
+from packer.recode.coefficients import decode_coefficients
 from packer.recode.markers import (
     DHT,
     DRI,
@@ -70,15 +70,6 @@ def recode(jpeg: Encoded, *, max_pixels: int | None, metadata: bool = True) -> R
     parts += [_segment(DHT, table) for table in scan.tables]
     parts += [_segment(DRI, scan.interval.to_bytes(2, "big")), _scan_header(coefficients.frame)]
     return Recoded(b"".join([*parts, scan.pixels.data, _END]), scan.lengths)
-
-
-def coefficients_of(jpeg: Encoded, *, max_pixels: int | None) -> Coefficients:
-    """Gives the quantised coefficients of a JPEG that can be rewritten.
-
-    Raises:
-        NotRecodableError: It can't be rewritten.
-    """
-    return decode_coefficients(Markers(jpeg), max_pixels)
 
 
 def _check_head(jpeg: Encoded) -> None:

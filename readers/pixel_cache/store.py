@@ -13,7 +13,6 @@ again. Two processes that make the same pixels write the same bytes to the same 
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.checksum import digest
-from readers.durable import sync_directory, write_whole
+from readers.durable import NO_ROOM, sync_directory, write_whole
 from readers.errors import OptionError, PackError, StorageError, StorageFullError
 from readers.index import CHECKSUM_BYTES
 from readers.layout import npy as layout
@@ -37,7 +36,6 @@ STATES = "states"
 
 _STATE_BYTES = CHECKSUM_BYTES + 1
 _DECODERS = (None, "simplejpeg", "pillow")
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Store:
@@ -120,7 +118,7 @@ class Store:
             self._shards[place.shard].write(data, place.offset)
             self._states_file.write(memoryview(state), row * _STATE_BYTES)
         except OSError as error:
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 raise _storage_error(error, self.path) from error
             self._writable = False
             warnings.warn(

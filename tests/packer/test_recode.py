@@ -15,9 +15,10 @@ from PIL import Image
 
 pytest.importorskip("numba")
 
+from packer.recode.coefficients import decode_coefficients
 from packer.recode.interval import intervals
 from packer.recode.markers import Markers
-from packer.recode.recode import Recoded, coefficients_of, recode
+from packer.recode.recode import Recoded, recode
 from packer.segment_check import segments_fault
 from readers.decode import decode
 from readers.errors import NotRecodableError
@@ -62,7 +63,7 @@ def head(data: bytes) -> list[tuple[int, bytes]]:
 def test_a_rewritten_jpeg_is_the_same_picture(data: bytes) -> None:
     made = rewritten(data)
     assert np.array_equal(pixels(made.jpeg), pixels(data))
-    before, after = (coefficients_of(one, max_pixels=None) for one in (data, made.jpeg))
+    before, after = (decode_coefficients(Markers(one), None) for one in (data, made.jpeg))
     for plane in before.planes:
         rows = plane.first + plane.stride * np.arange(plane.rows)[:, None]
         shown = rows + np.arange(plane.columns)
