@@ -148,6 +148,6 @@ class OpenFiles(Generic[OpenFile]):
 
 
 def _open_limit() -> int:
-    """Takes a quarter of the descriptors that the process may open, 4 to 256."""
+    """Takes an eighth of the descriptors that the process may open, 4 to 256: threads hold more."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 256 if soft == resource.RLIM_INFINITY else max(4, min(256, soft // 4))
+    return 256 if soft == resource.RLIM_INFINITY else max(4, min(256, soft // 8))
